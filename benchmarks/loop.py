@@ -1,11 +1,13 @@
 """The whole loop on hidden twins. Results: docs/results/loop.md and .json.
 
     python benchmarks/loop.py rounds --runs FOLDER [--count 10] [--twins harmonic-420,worn-421]
+    python benchmarks/loop.py control --runs FOLDER --twins harmonic-420,worn-421
     python benchmarks/loop.py resumed --runs FOLDER [--kills 20]
     python benchmarks/loop.py demo --runs FOLDER
     python benchmarks/loop.py stages --workspace WORKSPACE
 
 rounds    two rounds on each of ten twins (three presets): is the second better than the first?
+control   what longer training alone is worth on some of these twins
 resumed   a loop that is killed with kill -9 at random moments and started again: the same hashes of all artifacts?
 stages    time of each stage of a workspace that is there
 demo      `trueup loop` as `make demo` runs it: minutes to the page
@@ -26,6 +28,7 @@ from pathlib import Path
 from typing import Literal
 
 import tyro
+from loop_control import control_table, run_control
 from loop_kills import random_moments, run_and_kill
 from loop_rounds import BUDGETS, START_STEPS, Row, run_row, shared_start, table, twins
 from parts import LOOP
@@ -44,13 +47,13 @@ KILL_SEED = 11
 class BenchCfg:
     """What is measured."""
 
-    part: tyro.conf.Positional[Literal["rounds", "resumed", "demo", "stages"]]
+    part: tyro.conf.Positional[Literal["rounds", "control", "resumed", "demo", "stages"]]
     runs: Path = Path("runs/loop")
     """Workspaces and rows are kept here."""
     count: int = 10
     """Twins of `rounds`."""
     twins: tuple[str, ...] = ()
-    """Run these twins only, and write no page."""
+    """Run these twins only; of `rounds` no page is written then."""
     kills: int = 20
     robots: tuple[str, ...] = ("pendulum", "go2")
     """Whose loops are killed."""
@@ -62,7 +65,7 @@ class BenchCfg:
 
 def main(cfg: BenchCfg) -> None:
     os.environ["XDG_STATE_HOME"] = str(cfg.runs.resolve() / "sealed")  # truths of the twins; nothing here opens them
-    numbers, text = {"rounds": rounds, "resumed": resumed, "demo": demo, "stages": stages}[cfg.part](cfg)
+    numbers, text = _PARTS[cfg.part](cfg)
     if text:
         LOOP.merge(cfg.part, numbers, text, f"python benchmarks/loop.py {cfg.part}")
 
@@ -103,6 +106,21 @@ the model as it came, with the task's own ranges; round 1 adds {BUDGETS.train_st
 
 {table(rows)}
 """
+
+
+def control(cfg: BenchCfg) -> tuple[dict[str, object], str]:
+    """Some of the twins again, without what round 1 found."""
+    runs = cfg.runs.resolve()
+    start = shared_start(runs)
+    rows = [(run_row(one, runs, start), run_control(one, runs, start)) for one in cfg.twins]
+    text = f"""## What longer training alone is worth
+
+The policy of round 1 trained on for as many control steps as in round 2, but in the fit of round 1: nothing recorded,
+weighed or diagnosed anew. Velocity error in m/s of the same twelve runs on the same twin; falls in the same order.
+
+{control_table(rows)}
+"""
+    return {"control": [asdict(alone) for _, alone in rows]}, text
 
 
 def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
@@ -185,6 +203,9 @@ control steps of training in the rounds ({pace:,.0f} a processor second, the fin
 
 def _seconds(times: Times | None) -> str:
     return "" if times is None else f"{times.seconds:.0f} ({times.cpu_seconds:.0f})"
+
+
+_PARTS = {"rounds": rounds, "control": control, "resumed": resumed, "demo": demo, "stages": stages}
 
 
 if __name__ == "__main__":

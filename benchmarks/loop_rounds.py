@@ -68,15 +68,20 @@ def twins(count: int) -> list[str]:
     return [f"{PRESETS[k % len(PRESETS)]}-{FIRST_SEED + k}" for k in range(count)]
 
 
+def asked_of(twin: str, workspace: Path, start: Path) -> LoopVerb:
+    """Two rounds on a twin, the last one up to the robot."""
+    preset, _, seed = twin.rpartition("-")
+    return LoopVerb(
+        robot="go2", driver=f"twin:{preset}?seed={seed}", workspace=workspace, start=start, threads=1, until="deploy",
+        rounds=2, seed=int(seed) - FIRST_SEED, page=False, films=False,
+    )  # fmt: skip
+
+
 def run_row(twin: str, runs: Path, start: Path) -> Row:
     """Both rounds on a twin; a row that is on disk is read."""
     file = runs / "rounds" / f"{twin}.json"
     if not file.exists():
-        preset, _, seed = twin.rpartition("-")
-        asked = LoopVerb(
-            robot="go2", driver=f"twin:{preset}?seed={seed}", workspace=runs / "rounds" / twin, start=start, threads=1,
-            until="deploy", rounds=2, seed=int(seed) - FIRST_SEED, page=False, films=False,
-        )  # fmt: skip
+        asked = asked_of(twin, runs / "rounds" / twin, start)
         looped = run_loop(asked, lambda stage, what, seconds, line: None, budgets=BUDGETS)
         row = _row(twin, looped.figures, looped.comparison, _found(runs / "rounds" / twin), looped.workspace.path)
         write_atomic(file, json.dumps(asdict(row), indent=1) + "\n")

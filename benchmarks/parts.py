@@ -145,6 +145,6 @@ HUMANOID = Parts(
 LOOP = Parts(
     name="loop",
     title="Loop: results",
-    order=("rounds", "resumed", "demo", "stages", "diagnosis"),
+    order=("rounds", "control", "resumed", "demo", "stages", "diagnosis"),
     packages=("mujoco", "torch"),
 )

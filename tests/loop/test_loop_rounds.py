@@ -84,6 +84,13 @@ def test_a_hash_leaves_out_the_clock_and_keeps_the_numbers(tmp_path: Path) -> No
     first = hashed({"error": 0.1, "wall_s": 3.0, "rows": [{"minutes": 1, "falls": 0}]})
     assert hashed({"error": 0.1, "wall_s": 4.0, "rows": [{"minutes": 2, "falls": 0}]}) == first
     assert hashed({"error": 0.1, "wall_s": 3.0, "rows": [{"minutes": 1, "falls": 1}]}) != first
+    here, there = (hashed({"logs": [f"{place}/air.mcap"], "fit_s": 1.0}) for place in ("/tmp/a", "/home/me/b"))
+    assert here == there, "places on disk do not count"
+    assert hashed({"logs": ["/tmp/a/squat.mcap"]}) != here
+    told = [
+        hashed({"command": f"trueup calibrate air.mcap --refit {place}/refit.json # m/s"}) for place in ("/a", "/b/c")
+    ]
+    assert told[0] == told[1]
     with pytest.raises(TrueupError, match="missing"):
         fingerprint(tmp_path / "none.json")
 

@@ -7,6 +7,7 @@ columns out of recordings, so that the same work done twice, or killed and conti
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from trueup.core.errors import TrueupError
 # keys of JSON that say when, where or how fast
 _CLOCK = {
     "started", "seconds_taken", "elapsed_s", "minutes", "created", "startup", "folder", "path", "out", "effort",
-    "sha256", "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "steps_per_s", "film", "log",
+    "sha256", "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "fit_s", "steps_per_s", "film", "log",
     "provenance", "records",
 }  # fmt: skip
+_PLACES = re.compile(r"(?<!\S)/(?:[^/\s]+/)+")  # folders in which named files lie; their names are kept
 _CLOCK_CHECKS = {"inference"}  # checks of a certificate that measure this machine (`verify.gate.timing_check`)
 _CLOCK_COLUMNS = {"wall_s", "late_s", "step_s", "received", "host_time_s"}
 
@@ -61,4 +63,6 @@ def _plain(content: Any) -> Any:
         if content.get("name") in _CLOCK_CHECKS:
             return content["name"]
         return {key: _plain(value) for key, value in content.items() if key not in _CLOCK}
+    if isinstance(content, str):
+        return _PLACES.sub("", content)
     return [_plain(one) for one in content] if isinstance(content, list) else content

@@ -51,7 +51,11 @@ def run_verb(asked: LoopVerb) -> int:
             console.print(f"{name} done in {_clock(seconds)}", highlight=False)
 
     console.print(f"workspace  {where(asked)}", highlight=False, soft_wrap=True)
-    looped = _run(asked, told)
+    try:
+        looped = _run(asked, told)
+    except KeyboardInterrupt:
+        console.print("stopped: the same command goes on from here", highlight=False)
+        raise
     _print_figures(looped, console)
     console.print(f"workspace  {looped.workspace.path}   ({_clock(time.monotonic() - started)})", highlight=False)
     if asked.page:
