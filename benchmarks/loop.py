@@ -176,7 +176,7 @@ def demo(cfg: BenchCfg) -> tuple[dict[str, object], str]:
     runs = max((one.runs for one in looped.figures.values()), default=len(WALKS))
     if runs < len(WALKS):
         more = sum(Workspace(space).times(k, "deploy").seconds for k in looped.figures) * (len(WALKS) / runs - 1.0)
-        said += f"\nRounds had {runs} runs when this was measured; the {len(WALKS)} of today take at most {more:.0f} s more."
+        said += f"\nRounds had {runs} runs then; the {len(WALKS)} that they have now take at most {more:.0f} s more."
     text = f"""## The demo
 
 `make demo` on a fresh clone, after set-up: **{wall:.1f} minutes** on the clock to the page, asked at most 10;
