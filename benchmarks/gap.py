@@ -48,8 +48,8 @@ class BenchCfg:
     """Policy that the walking twins run."""
     part: tuple[Part, ...] = ("air", "walking", "real")
     seeds: int = 10
-    first_seed: int = 100
-    """Seeds below 100 were looked at while the method was made."""
+    first_seed: int = 300
+    """Seeds below 300 were looked at while the method was made."""
     only: tuple[str, ...] = ()
     """Causes by name; none named: all."""
     data: Path | None = None

@@ -1,7 +1,8 @@
 """Logs of twins with one planted cause: in the air through a multisine, on the ground under a policy.
 
 A cause is hidden physics (sections of the twin's preset) or stands between program and robot: wiring, encoder zeros,
-gains that the log does not tell, a clock, an orientation that drifts.
+gains that the log does not tell, a clock, an orientation that drifts. Heat of a robot that walks is drawn again until
+it does something: a limit of torque that is not reached changes nothing.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ from trueup.twin.firmware import Twin
 PRESET = Path(__file__).parent / "presets" / "sound.toml"
 RATE = 200.0
 _STAND, _CHANGE_S, _FALLEN_RAD = 300, 2.5, 0.7
+HOT_SHARE, _DRAWS = 0.2, 6  # of the walk in which a hot motor gives all that it still has; draws until it is so
+_HOT, _ALL = 0.9, 0.98  # of the cold limit; of what is left
 Section = dict[str, dict[str, object]]
 Draw = Callable[[float, float], float]
 
@@ -53,12 +56,12 @@ class Planted:
     tilt_rad: tuple[float, float] = (0.0, 0.0)
 
 
-def plant(cause: str, robot: Robot, seed: int, *, walking: bool = False) -> Planted:
-    """A cause with a size and, where it has one, a joint drawn by the seed.
+def plant(cause: str, robot: Robot, seed: int, *, walking: bool = False, draw: int = 0) -> Planted:
+    """A cause with a size and, where it has one, a joint drawn by the seed (and anew for every `draw`).
 
     What a policy walks with must leave it legs that carry it: weak and hot motors are weaker in the air.
     """
-    rng, n = np.random.default_rng([seed, 71]), robot.spec.njoint
+    rng, n = np.random.default_rng([seed, 71, draw] if draw else [seed, 71]), robot.spec.njoint
     between = lambda low, high: float(rng.uniform(low, high))  # noqa: E731
     either = lambda low, high: between(low, high) * (1.0 if rng.random() < 0.5 else -1.0)  # noqa: E731
     limit = float(np.median(robot.spec.torque_limit))
@@ -141,6 +144,12 @@ class Rows:
         self.sign = np.array(planted.sign or np.ones(n))
         self.order = np.array(planted.order or range(n))
         self.rows: dict[str, list[np.ndarray]] = {}
+        self.cold, self.limited = twin.plant.motors.available.copy(), 0
+
+    @property
+    def hot_share(self) -> float:
+        """Share of the rows in which a motor that heat has weakened gives all that it still has."""
+        return self.limited / max(1, len(self.rows.get("joint_pos", ())))
 
     def state(self) -> RobotState:
         """A reading through zeros and drift."""
@@ -172,6 +181,8 @@ class Rows:
         sent = np.clip(sent - self.bias, self.spec.position_low, self.spec.position_high)
         self.twin.command(np.stack([sent, zero, self.planted.kp * kp, kd, zero]))
         self.twin.period()
+        left = self.twin.plant.motors.available
+        self.limited += bool(((left < _HOT * self.cold) & (np.abs(self.twin.plant.force) >= _ALL * left)).any())
 
     def log(self) -> Log:
         time = np.arange(len(self.rows["joint_pos"])) / RATE * self.planted.clock
@@ -209,9 +220,18 @@ def fed(bundle: PolicyBundle, planted: Planted) -> PolicyBundle:
 
 
 def walk_log(name: str, bundle: PolicyBundle, cause: str, seed: int, seconds: float = 10.0) -> Log:
-    """A robot that stands up and walks under a policy, commands that change, until the end or a fall."""
+    """A robot that walks, with a cause that does something."""
     robot = load_robot(name)
-    planted = plant(cause, robot, seed, walking=True)
+    for draw in range(_DRAWS):
+        rows = _walk(robot, bundle, plant(cause, robot, seed, walking=True, draw=draw), seed, seconds)
+        if cause != "heat" or rows.hot_share >= HOT_SHARE:
+            break
+    log = rows.log()
+    return log.window(_STAND // 2, len(log))
+
+
+def _walk(robot: Robot, bundle: PolicyBundle, planted: Planted, seed: int, seconds: float) -> Rows:
+    """Stand up and walk under a policy, commands that change, until the end or a fall."""
     rows = Rows(twin_of(robot, planted, seed, free=True), planted, seconds, walking=True)
     # a program that forgets a scale is not ours, and does not bound the change of targets
     cfg = None if planted.unscaled is None else ControlCfg(target_step=np.inf)
@@ -232,5 +252,4 @@ def walk_log(name: str, bundle: PolicyBundle, cause: str, seed: int, seconds: fl
         target = control.step(state, command).target
         for _ in range(per):
             rows.step(rows.state(), target, control.kp, control.kd)
-    log = rows.log()
-    return log.window(_STAND // 2, len(log))
+    return rows

@@ -1,4 +1,4 @@
-"""What a trial is judged by, against numbers computed by hand from frames made by hand."""
+"""Metrics of a trial, against numbers computed by hand from frames made by hand."""
 
 from types import SimpleNamespace
 
@@ -8,7 +8,7 @@ from hand_frames import frame
 
 from trueup.evaluate.scenarios.scenario import Scenario, Success
 from trueup.evaluate.trials.meter import CONTINUOUS, METRICS, Meter
-from trueup.evaluate.trials.run import judged
+from trueup.evaluate.trials.run import failure_reasons
 from trueup.tasks.load import load_task
 
 TASK = load_task("go2-velocity")
@@ -157,6 +157,6 @@ def test_a_trial_fails_by_the_first_thing_that_goes_wrong():
     world = SimpleNamespace(nrow=4, diverged=np.array([False, False, False, True]))
     standing = np.array([True, True, True, False])
     asked = Success(error=0.3, distance=0.5, turn_error=0.1)
-    assert judged(table, standing, world, asked) == ("", "error", "error", "fell")
-    assert judged(table, standing, world, Success(distance=0.5)) == ("", "distance", "", "fell")
-    assert judged(table, np.ones(4, bool), world, Success()) == ("", "", "", "diverged")
+    assert failure_reasons(table, standing, world, asked) == ("", "error", "error", "fell")
+    assert failure_reasons(table, standing, world, Success(distance=0.5)) == ("", "distance", "", "fell")
+    assert failure_reasons(table, np.ones(4, bool), world, Success()) == ("", "", "", "diverged")

@@ -1,11 +1,12 @@
-"""Commands beyond the joints' range: replayed as the robot heard them, whichever way that was."""
+"""Commands beyond the joints' range are replayed as the robot heard them; logs too short to judge are refused."""
 
 import numpy as np
 import pytest
 
+from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.gap.config import GapCfg
-from trueup.gap.gap import _as_heard
+from trueup.gap.gap import _as_heard, gap
 from trueup.gap.mismatch import Model
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -57,3 +58,9 @@ def test_commands_within_the_range_need_no_second_look() -> None:
     )
     kept = Log(time=log.time, joint_names=log.joint_names, signals={**log.signals, "target_pos": inside})
     assert _heard(kept)[0] is kept
+
+
+@pytest.mark.parametrize(("rows", "words"), [(40, "too short for windows"), (120, r"0.59 s of log hold 2 windows")])
+def test_a_log_too_short_to_judge_says_how_long_it_must_be(rows: int, words: str) -> None:
+    with pytest.raises(TrueupError, match=words):
+        gap("go2", _log(cut_off=False).window(0, rows))

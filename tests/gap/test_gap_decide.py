@@ -77,3 +77,24 @@ def test_a_cause_alone_has_the_interval_of_what_it_explains():
     one = rank_alone(_result("normaliser", 0.01), HELD, 0)
     assert one.interval == pytest.approx((0.99, 0.99))
     assert one.confidence == 1.0
+
+
+def test_a_number_that_mends_one_recording_and_spoils_another_is_no_cause():
+    recording = np.repeat([0, 1], 24)
+    held = np.tile(np.arange(24) // 2 % 2 == 1, 2)
+    ones = np.ones(48)
+    one = replace(_result("gain", 1.0), before=ones, after=np.where(recording == 0, 0.2, 1.1))
+    assert suspects([one], held, 0) == [one]  # taken for one recording
+    assert suspects([one], held, 0, recording) == []
+    both = replace(one, after=np.where(recording == 0, 0.2, 0.7))
+    found = rank([both], {}, held, 0, recording)
+    assert found[0].explained == pytest.approx(0.55)
+    assert found[0].interval == pytest.approx((0.3, 0.8))  # all draws of the one recording, or of the other
+    assert least(both, held, 0, recording) == pytest.approx(0.3)
+
+
+def test_a_cause_that_acts_in_one_recording_alone_is_not_held_against_it():
+    recording = np.repeat([0, 1], 24)
+    held = np.tile(np.arange(24) // 2 % 2 == 1, 2)
+    late = replace(_result("heat", 1.0), before=np.ones(48), after=np.where(recording == 0, 1.0, 0.4))
+    assert least(late, held, 0, recording) == pytest.approx(0.6)

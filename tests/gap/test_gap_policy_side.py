@@ -28,12 +28,19 @@ ROBOT, RATE, SECONDS = "go2", 200.0, 4.0
 
 @dataclass(frozen=True, kw_only=True)
 class Flaw:
-    """What is wrong in the program that runs the policy: the network's input, rows of delay, rate, terms unscaled."""
+    """What is wrong in the program that runs the policy: the network's input, rows of delay, rate, terms unscaled.
+
+    noise  of the readings that are recorded, of which the policy saw others: rad; 30 times as much of speeds and spin
+    kp     times the gain that the log tells; delay_s: until a command is heard
+    """
 
     normalizer: Normalizer | None = None
     late: int = 0
     hz: float = 50.0
     unscaled: str = ""
+    noise: float = 0.0
+    kp: float = 1.0
+    delay_s: float = 0.0
 
 
 def _statistics(nobs, mean, var):
@@ -79,10 +86,12 @@ def _log(bundles, flaw):
         policy = msgspec.structs.replace(policy, observation=seen)
         run = replace(run, passport=msgspec.structs.replace(run.passport, policy=policy))
     robot, rng = load_robot(ROBOT), np.random.default_rng(0)
-    sim = BatchSim(robot, SimCfg(threads=1, control_hz=RATE, physics_hz=RATE, model=ModelCfg(base="fixed")))
+    held = ModelCfg(base="fixed")
+    sim = BatchSim(robot, SimCfg(threads=1, control_hz=RATE, physics_hz=RATE, model=held, max_delay_s=0.03))
     sim.reset()
+    sim.params.set("delay", np.array([flaw.delay_s]))
     control = Controller(run, robot.spec.joint_names, ControlCfg(target_step=np.inf))
-    sim.params.set("kp", control.kp[None])
+    sim.params.set("kp", flaw.kp * control.kp[None])
     sim.params.set("kd", control.kd[None])
     rows, states, target = [], [], np.array(robot.spec.default_pose)
     for k in range(round(SECONDS * RATE)):
@@ -101,6 +110,8 @@ def _log(bundles, flaw):
         sim.step(target[None])
     signals = {name: np.stack([getattr(one, name) for one in states])
                for name in ("joint_pos", "joint_vel", "imu_gyro", "imu_quat")}  # fmt: skip
+    for name, unit in (("joint_pos", 1.0), ("joint_vel", 30.0), ("imu_gyro", 30.0)):
+        signals[name] = signals[name] + rng.normal(0.0, flaw.noise * unit, signals[name].shape)
     signals |= {"target_pos": np.stack(rows), "target_kp": np.tile(control.kp, (len(rows), 1)),
                 "target_kd": np.tile(control.kd, (len(rows), 1))}  # fmt: skip
     return Log(time=np.arange(len(rows)) / RATE, joint_names=robot.spec.joint_names, signals=signals,
@@ -133,6 +144,17 @@ def test_a_scale_that_was_forgotten_is_named(bundles):
     found = _found(bundles, unscaled="joint_vel")
     assert [one.cause for one in found.causes] == ["normaliser"]
     assert "without the scale of joint_vel" in found.causes[0].evidence
+
+
+@pytest.mark.parametrize("noise", [0.001, 0.003, 0.01])
+def test_noise_delay_and_a_wrong_gain_name_no_normaliser(bundles, noise):
+    found = _found(bundles, noise=noise, kp=0.7, delay_s=0.02)
+    assert [one.cause for one in found.causes] == []
+
+
+def test_a_forgotten_scale_is_named_through_noise(bundles):
+    found = _found(bundles, unscaled="joint_vel", noise=0.001, kp=0.7, delay_s=0.02)
+    assert [one.cause for one in found.causes] == ["normaliser"]
 
 
 def test_states_that_are_older_than_half_a_step_are_a_loop_delay(bundles):

@@ -275,13 +275,13 @@ def nest(tmp_path: Path) -> Path:
 def trials(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[GuardedAnswer]]:
     """Every answer of the guard, as it is given."""
     seen: list[GuardedAnswer] = []
-    judge = GUARD.judge
+    try_job = GUARD.try_job
 
     def recording(job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
-        seen.append(judge(job, limits))
+        seen.append(try_job(job, limits))
         return seen[-1]
 
-    monkeypatch.setattr(GUARD, "judge", recording)
+    monkeypatch.setattr(GUARD, "try_job", recording)
     yield seen
 
 

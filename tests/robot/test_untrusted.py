@@ -325,7 +325,8 @@ def test_an_attached_model_is_read_with_its_meshes(tmp_path: Path) -> None:
     ],
 )
 def test_a_model_that_never_finishes_is_cut_off(tmp_path: Path, world: str) -> None:
-    assert "did not finish" in refuse(tmp_path, mjcf(world=world + ARM)).message
+    message = refuse(tmp_path, mjcf(world=world + ARM)).message
+    assert "did not finish" in message or "needs more than" in message  # on a fast machine memory runs out first
 
 
 def test_a_model_that_asks_for_too_much_memory_is_refused(tmp_path: Path) -> None:
@@ -357,19 +358,19 @@ def test_the_guard_tells_errors_apart_and_survives_the_death_of_its_server() -> 
     usual = GuardLimits(cpu_s=1.5, memory_bytes=400 << 20)
     try:
         text = mjcf()
-        assert guard.judge(CompileJob(xml=text), usual).kind == "ok"
+        assert guard.try_job(CompileJob(xml=text), usual).kind == "ok"
         large = mjcf('<asset><texture name="t" type="2d" builtin="checker" width="4000" height="4000"/></asset>')
         small = GuardLimits(cpu_s=1.5, memory_bytes=1 << 20)
-        assert guard.judge(CompileJob(xml=large), small).kind == "memory"  # 48 MB; a small model fits in what is free
-        assert guard.judge(CompileJob(xml=large), usual).kind == "ok"
-        assert guard.judge(CompileJob(xml="<mujoco><nonsense/></mujoco>"), usual).kind == "error"
+        assert guard.try_job(CompileJob(xml=large), small).kind == "memory"  # 48 MB; a small model fits in what is free
+        assert guard.try_job(CompileJob(xml=large), usual).kind == "ok"
+        assert guard.try_job(CompileJob(xml="<mujoco><nonsense/></mujoco>"), usual).kind == "error"
         endless = mjcf(world='<replicate count="9000"><body><freejoint/><geom size="1"/></body></replicate>')
         short = GuardLimits(cpu_s=0.05, memory_bytes=400 << 20)
-        assert guard.judge(CompileJob(xml=endless), short).kind == "cpu_time"
+        assert guard.try_job(CompileJob(xml=endless), short).kind == "cpu_time"
         assert guard.process._server is not None
         guard.process._server.kill()
         guard.process._server.wait()
-        assert guard.judge(CompileJob(xml=text + "  "), usual).kind == "ok"
+        assert guard.try_job(CompileJob(xml=text + "  "), usual).kind == "ok"
     finally:
         guard.process.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 
 from trueup.gap.causes.hypotheses import EXCITATION
@@ -27,8 +28,11 @@ _SPREAD = 2.0  # a refit may go this far beyond the size that was found
 
 
 def command_for(cause: str, robot: str, logs: Sequence[str], out: str, base: str = "fixed") -> str:
-    """The command that fixes a cause; causes only suggested by a log from the ground are fitted to one from the air."""
-    names = " ".join(logs) or "LOG"
+    """The command that fixes a cause; causes only suggested by a log from the ground are fitted to one from the air.
+
+    logs  files, and what reads them (--mapping NAME)
+    """
+    names = shlex.join(logs) or "LOG"
     by_hand = _BY_HAND.get(cause)
     if by_hand is not None:
         return by_hand.format(robot=robot, logs=names, out=out)

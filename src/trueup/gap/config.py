@@ -9,6 +9,8 @@ import tyro
 
 from trueup.core.errors import TrueupError
 
+LEAST_WINDOWS = 8
+
 
 @dataclass(frozen=True, kw_only=True)
 class GapCfg:
@@ -32,7 +34,7 @@ class GapCfg:
     """Of the bootstrap."""
 
     def __post_init__(self) -> None:
-        if self.max_windows < 8:
-            raise TrueupError("max_windows must be at least 8: half of them estimate, half judge")
+        if self.max_windows < LEAST_WINDOWS:
+            raise TrueupError(f"max_windows must be at least {LEAST_WINDOWS}: half of them estimate, half judge")
         if self.window_s is not None and not 0.02 <= self.window_s <= 5.0:
             raise TrueupError(f"window_s must be between 0.02 and 5 s, found {self.window_s}")

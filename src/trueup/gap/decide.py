@@ -3,7 +3,8 @@
 A cause counts if its size matters, if the 90 % interval of what it explains (bootstrap over held-out windows in which
 it has an effect) lies above what a log of the model itself gains by the same search, and above `LEAST`. Causes that
 explain as much as the first within what the windows can tell are tied; of tied ones the one with fewer numbers comes
-first.
+first. Of several recordings whole recordings are drawn, too: what is wrong with a robot is wrong in each, while a
+number that makes up for something the model lacks mends one motion and spoils another.
 """
 
 from __future__ import annotations
@@ -45,13 +46,37 @@ def best_of_each(tested: Sequence[Tested], held: Mask) -> list[Tested]:
     return list(best.values())
 
 
-def draws(tested: Sequence[Tested], held: Mask, seed: int) -> FloatArray:
-    """Explained shares (draw, cause) of held-out windows drawn with replacement, neighbours together."""
+def draws(tested: Sequence[Tested], held: Mask, seed: int, log: Rows | None = None) -> FloatArray:
+    """Explained shares (draw, cause) of held-out windows drawn with replacement, neighbours together.
+
+    log  (W,) recording that each window is of; None: one
+    """
     block = blocks_of(held)
-    sums = [[np.bincount(block, one[held]) for one in (each.before, each.after)] for each in tested]
-    chosen = np.random.default_rng(seed).choice(block[-1] + 1, (_DRAWS, block[-1] + 1))
-    each = [1.0 - after[chosen].sum(axis=1) / np.maximum(before[chosen].sum(axis=1), 1e-12) for before, after in sums]
-    return np.stack(each, axis=1)
+    counts = _counts(_log_of_blocks(block, held, log), seed)
+    sums = [[counts @ np.bincount(block, one[held]) for one in (each.before, each.after)] for each in tested]
+    return np.stack([1.0 - after / np.maximum(before, 1e-12) for before, after in sums], axis=1)
+
+
+def _log_of_blocks(block: Rows, held: Mask, log: Rows | None) -> Rows:
+    """Recording (B,) of each block."""
+    of = np.zeros(block[-1] + 1, np.intp)
+    if log is not None:
+        of[block] = log[held]
+    return of
+
+
+def _counts(log: Rows, seed: int) -> FloatArray:
+    """How often each block (draw, B) is drawn: recordings with replacement, then blocks of each."""
+    rng, logs = np.random.default_rng(seed), np.unique(log)
+    if len(logs) == 1:
+        chosen = rng.choice(len(log), (_DRAWS, len(log)))
+        return np.stack([np.bincount(one, minlength=len(log)) for one in chosen]).astype(np.float64)
+    rows = [np.flatnonzero(log == one) for one in logs]
+    drawn = []
+    for which in rng.choice(len(logs), (_DRAWS, len(logs))):
+        chosen = np.concatenate([rng.choice(rows[k], len(rows[k])) for k in which])
+        drawn.append(np.bincount(chosen, minlength=len(log)))
+    return np.stack(drawn).astype(np.float64)
 
 
 def blocks_of(held: Mask) -> Rows:
@@ -60,7 +85,7 @@ def blocks_of(held: Mask) -> Rows:
     return np.concatenate([[0], np.cumsum(np.diff(at) > 1)])
 
 
-def least(one: Tested, held: Mask, seed: int) -> float:
+def least(one: Tested, held: Mask, seed: int, log: Rows | None = None) -> float:
     """Lower end (5 %) of what a cause explains of the held-out windows in which it has an effect.
 
     The others carry no information on it: heat in the last third of a log leaves two thirds unchanged.
@@ -70,23 +95,25 @@ def least(one: Tested, held: Mask, seed: int) -> float:
     own = np.flatnonzero(np.bincount(block, acts) > 0)
     if len(own) < _FEWEST:
         return -np.inf
-    chosen = own[np.random.default_rng(seed).choice(len(own), (_DRAWS, len(own)))]
-    share = 1.0 - after[chosen].sum(axis=1) / np.maximum(before[chosen].sum(axis=1), 1e-12)
+    counts = _counts(_log_of_blocks(block, held, log)[own], seed)
+    share = 1.0 - counts @ after[own] / np.maximum(counts @ before[own], 1e-12)
     return float(np.quantile(share, 0.05))
 
 
-def suspects(tested: Sequence[Tested], held: Mask, seed: int) -> list[Tested]:
+def suspects(tested: Sequence[Tested], held: Mask, seed: int, log: Rows | None = None) -> list[Tested]:
     """Causes that matter and explain more than `LEAST`, before chance is known; what explains most first."""
-    kept = [one for one in tested if one.matters and least(one, held, seed) > LEAST]
+    kept = [one for one in tested if one.matters and least(one, held, seed, log) > LEAST]
     return sorted(kept, key=lambda one: -one.explained(held))
 
 
-def rank(tested: Sequence[Tested], chance: Mapping[str, float], held: Mask, seed: int) -> list[Ranked]:
+def rank(
+    tested: Sequence[Tested], chance: Mapping[str, float], held: Mask, seed: int, log: Rows | None = None
+) -> list[Ranked]:
     """Causes above chance, the best first; `chance`: mismatch that each explains of a log of the model itself."""
-    some = [one for one in tested if least(one, held, seed) > LEAST + _by_chance(one, chance, held)]
+    some = [one for one in tested if least(one, held, seed, log) > LEAST + _by_chance(one, chance, held)]
     if not some:
         return []
-    drawn = draws(some, held, seed)
+    drawn = draws(some, held, seed, log)
     low, high = np.quantile(drawn, (0.05, 0.95), axis=0)
     priced = drawn - _STEP_PRICE * np.array([one.numbers for one in some])
     share = np.bincount(priced.argmax(axis=1), minlength=len(some)) / len(drawn)

@@ -17,22 +17,23 @@ from trueup.core.errors import TrueupError
 from trueup.core.verb_package import Shown
 from trueup.data.files import Logs, read_logs
 from trueup.data.log import Log
-from trueup.data.resample import at_rate, common_rate, is_uniform, rate_of, resample
+from trueup.data.resample import rate_of
 from trueup.gap.advice import as_cause, refit_request
 from trueup.gap.causes.distances import distances
 from trueup.gap.causes.hypotheses import HYPOTHESES, Hypothesis
 from trueup.gap.causes.policy_side import try_policy
+from trueup.gap.causes.recordings import check_bundle, disagreement, in_order, names_of, on_one_clock, robot_of
 from trueup.gap.causes.search import CauseSearch, Tested
 from trueup.gap.causes.sensors import try_state_estimate
 from trueup.gap.causes.structure import try_rate, try_structure
 from trueup.gap.chance import by_chance
-from trueup.gap.config import GapCfg
+from trueup.gap.config import LEAST_WINDOWS, GapCfg
 from trueup.gap.decide import LEAST, Ranked, best_of_each, rank, rank_alone, suspects
 from trueup.gap.horizons import horizons
-from trueup.gap.mismatch import Model, losses
+from trueup.gap.mismatch import Model, losses, weighed
 from trueup.gap.result import CausePair, GapResult
 from trueup.gap.windows import LogWindows, cut, has_odometry, is_walking, joined
-from trueup.policy.bundle.bundle import load_bundle
+from trueup.policy.bundle.bundle import PolicyBundle, load_bundle
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body
 from trueup.world.fitted.calibration import Calibration, read_calibration
@@ -75,30 +76,35 @@ def gap(
     out     folder that the fixing commands name; nothing is written here
     """
     cfg, tell = cfg or GapCfg(), progress or (lambda done: None)
-    names = _names(logs)
+    names, opened = names_of(logs), None if bundle is None else load_bundle(bundle)
     read = read_logs(logs, mapping)
     if not read:
         raise TrueupError("no log was given to diagnose")
-    robot = load_robot(robot if robot is not None else _robot_of(read[0]))
+    robot = load_robot(robot if robot is not None else robot_of(read[0], opened))
     fit = read_calibration(params) if isinstance(params, str | Path) else params
-    ordered = _ready(robot, read)
+    as_read = in_order(robot, read)
+    if opened is not None:
+        check_bundle(opened, robot)
+    ordered = on_one_clock(as_read)
     if "target_pos" not in ordered[0]:
-        apart = {} if bundle is None else distances(robot, ordered[0], bundle, fit, seed=cfg.seed, threads=cfg.threads)
-        return Gap(result=_distances_alone(robot, names, read, apart))
+        far = {} if opened is None else distances(robot, ordered[0], opened, fit, seed=cfg.seed, threads=cfg.threads)
+        return Gap(result=_distances_alone(robot, names, read, far))
     walking = cfg.base == "free" or (cfg.base == "auto" and is_walking(robot, ordered[0]))
     model = Model(robot=robot, params=fit, walking=walking, threads=cfg.threads)
     ordered, cut_off = _as_heard(model, ordered, cfg)
     search, tested = _test_all(model, ordered, cfg, tell)
-    held = search.windows.held
+    held, recording = search.windows.held, search.windows.log
     each = best_of_each(tested, held)
-    found = suspects(each, held, cfg.seed)[:_JUDGED]
-    chance = by_chance(search, [one.cause for one in found], cfg.seed)
-    ranked = rank(found, chance, held, cfg.seed)
+    found = suspects(each, held, cfg.seed, recording)
+    apart = [one for one in suspects(each, held, cfg.seed) if one not in found][:1]
+    chance = by_chance(search, [one.cause for one in found[:_JUDGED]], cfg.seed)
+    ranked = rank(found[:_JUDGED], chance, held, cfg.seed, recording)
     tell(0.85)
-    beside, told = _policy_side(bundle, [log.with_joint_order(robot.spec.joint_names) for log in read], cfg.seed)
+    beside, told = _policy_side(opened, as_read, cfg.seed)
     pairs = _pairs(search, ranked, cfg) if cfg.pairs else []
     tell(0.95)
     rivals = [one.tested.cause for one in ranked if one.tied]
+    files = names if mapping is None else (*names, "--mapping", mapping)
     hashes = tuple(log.sha256 for log in read)
     base = "free" if walking else "fixed"
     trunk = trunk_body(model.sim(search.windows.count, search.windows.rate_hz, search.windows, 1).model, robot)
@@ -112,14 +118,15 @@ def gap(
         seconds=float(sum(log.time[-1] - log.time[0] for log in ordered)),
         nothing_wrong=not ranked and not beside,
         causes=tuple(
-            as_cause(one, robot.spec.name, names, str(out), base, rivals if ranked and one is ranked[0] else ())
+            as_cause(one, robot.spec.name, files, str(out), base, rivals if ranked and one is ranked[0] else ())
             for one in _in_order(beside, ranked)
         ),
         pairs=tuple(pairs),
         tried={one.cause: one.explained(held) for one in each} | {one.tested.cause: one.explained for one in beside},
         horizons=tuple(horizons(model, ordered, search.windows)) if cfg.horizons else (),
         distances={},
-        notes=(*_notes(ordered, walking), *cut_off, *told),
+        disagreement=disagreement(apart[0], search.windows, names) if apart else "",
+        notes=(*_notes(ordered, walking, any(one.tested.fits for one in ranked)), *cut_off, *told),
         refit=refit_request(ranked, robot.spec.name, base, names, hashes, trunk),
     )
     tell(1.0)
@@ -130,7 +137,14 @@ def _windows(model: Model, logs: Sequence[Log], cfg: GapCfg, rate_hz: float) -> 
     """Windows of all logs, with as many rows as at `rate_hz` whatever the rates of the logs."""
     length_s = (cfg.window_s or _WINDOW_S[model.walking]) * rate_hz / rate_of(logs[0])
     each = max(4, cfg.max_windows // len(logs))
-    return joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in logs])
+    found = joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in logs])
+    if found.count < LEAST_WINDOWS:
+        seconds = sum(float(log.time[-1] - log.time[0]) for log in logs)
+        raise TrueupError(
+            f"{seconds:.2f} s of log hold {found.count} windows of {length_s:.2g} s, half of which judge what others "
+            f"estimate, and {LEAST_WINDOWS} are needed: record {LEAST_WINDOWS * length_s:.0f} s or more"
+        )
+    return found
 
 
 def _as_heard(model: Model, logs: list[Log], cfg: GapCfg) -> tuple[list[Log], list[str]]:
@@ -160,10 +174,11 @@ def _as_heard(model: Model, logs: list[Log], cfg: GapCfg) -> tuple[list[Log], li
 def _test_all(model: Model, logs: Sequence[Log], cfg: GapCfg, tell: Progress) -> tuple[CauseSearch, list[Tested]]:
     rate = rate_of(logs[0])
 
-    def windows_of(some: Sequence[Log]) -> LogWindows:
-        return _windows(model, some, cfg, rate)
+    windows = weighed(model, _windows(model, logs, cfg, rate))
 
-    windows = windows_of(logs)
+    def windows_of(some: Sequence[Log]) -> LogWindows:
+        return replace(_windows(model, some, cfg, rate), weight=windows.weight)
+
     search = CauseSearch(model, windows)
     chosen = applicable(model)
     tested = []
@@ -206,14 +221,14 @@ def _pairs(search: CauseSearch, ranked: Sequence[Ranked], cfg: GapCfg) -> list[C
     return sorted(out, key=lambda one: -one.adds)
 
 
-def _policy_side(bundle: str | Path | None, logs: Sequence[Log], seed: int) -> tuple[list[Ranked], list[str]]:
+def _policy_side(bundle: PolicyBundle | None, logs: Sequence[Log], seed: int) -> tuple[list[Ranked], list[str]]:
     """Causes on the policy's side, and a note: of the first log on which it can be computed again."""
     if bundle is None:
         return [], []
     _LOG.info("computing the policy again")
-    opened, note = load_bundle(bundle), ""
+    note = ""
     for log in logs:
-        found = try_policy(opened, log)
+        found = try_policy(bundle, log)
         note = note or found.note
         if len(found.held):
             return [rank_alone(one, found.held, seed) for one in found.causes], [found.note]
@@ -225,14 +240,6 @@ def _in_order(beside: Sequence[Ranked], ranked: Sequence[Ranked]) -> list[Ranked
     clock = any(one.tested.cause == "wrong rate" for one in ranked)
     later = [one for one in beside if clock and one.tested.cause == "policy rate"]
     return [*(one for one in beside if not later or one is not later[0]), *ranked, *later]
-
-
-def _ready(robot: Robot, logs: Sequence[Log]) -> list[Log]:
-    """Logs in the spec's joint order on one even clock."""
-    ordered = [log.with_joint_order(robot.spec.joint_names) for log in logs]
-    ordered = [log if is_uniform(log) else resample(log, rate_of(log)) for log in ordered]
-    rate = common_rate(ordered)
-    return [at_rate(log, rate) for log in ordered]
 
 
 def _distances_alone(robot: Robot, names: tuple[str, ...], logs: Sequence[Log], found: dict[str, float]) -> GapResult:
@@ -250,20 +257,12 @@ def _distances_alone(robot: Robot, names: tuple[str, ...], logs: Sequence[Log], 
     )  # fmt: skip
 
 
-def _names(logs: Logs) -> tuple[str, ...]:
-    given = [logs] if isinstance(logs, Log | str | Path) else logs
-    return tuple(str(one) for one in given if not isinstance(one, Log))
-
-
-def _robot_of(log: Log) -> str:
-    named = log.meta.get("robot")
-    if not isinstance(named, str):
-        raise TrueupError("the log does not say of which robot it is: name it with --robot")
-    return named
-
-
-def _notes(logs: Sequence[Log], walking: bool) -> list[str]:
-    if not walking:
-        return []
-    odometry = all(has_odometry(log) for log in logs)
-    return ["base motion from odometry" if odometry else "base motion from encoders and IMU alone, on flat ground"]
+def _notes(logs: Sequence[Log], walking: bool, fits: bool) -> list[str]:
+    out = []
+    if fits and len(logs) == 1:
+        out.append("one recording: what explains this motion may not explain another; of several, given together, a "
+                   "cause must explain each")  # fmt: skip
+    if walking:
+        odometry = all(has_odometry(log) for log in logs)
+        out.append(f"base motion from {'odometry' if odometry else 'encoders and IMU alone, on flat ground'}")
+    return out

@@ -87,7 +87,20 @@ def losses(
             sim.substep_model = DahlFriction(torque)
         out = errors(sim, windows, recorded)
         parts.append(out.reshape(len(some), windows.count, -1))
-    return np.concatenate(parts)
+    found = np.concatenate(parts)
+    return found if windows.weight is None else found * windows.weight[:, None]
+
+
+def weighed(model: Model, windows: LogWindows) -> LogWindows:
+    """The windows with weights that make the mismatch of each recording 1; less than what would not matter stays less.
+
+    A fast motion has a hundred times the mismatch of a slow one: unweighed, it alone would say what is wrong.
+    """
+    if windows.log.max() == 0:
+        return windows
+    each = losses(model, windows, [{}])[0].mean(axis=1)
+    mean = np.array([each[windows.log == k].mean() for k in range(int(windows.log.max()) + 1)])
+    return replace(windows, weight=1.0 / np.maximum(mean, 1.0)[windows.log])
 
 
 def _stood_anew(robot: Robot, recorded: RecordedStretch, bias: FloatArray) -> RecordedStretch:

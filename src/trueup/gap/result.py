@@ -58,6 +58,7 @@ class GapResult(Strict, frozen=True, kw_only=True):
     tried          every hypothesis that was tested, name -> share explained on held-out windows
     horizons       one step, 0.1 s, 1 s and whole log, per signal
     distances      of distributions, for logs whose commands cannot be replayed
+    disagreement   of several recordings, in words: a change that mends one and spoils another; empty: none does
     """
 
     schema: int = SCHEMA
@@ -75,6 +76,7 @@ class GapResult(Strict, frozen=True, kw_only=True):
     horizons: tuple[Horizon, ...]
     distances: dict[str, float]
     notes: tuple[str, ...]
+    disagreement: str = ""
     refit: RefitRequest | None = None
 
     def write(self, folder: str | Path) -> Path:

@@ -34,8 +34,9 @@ class LogWindows:
 
     measured  (W, L, njoint) rad; gyro (W, L, 3) rad/s and gravity (W, L, 3) in the IMU's frame, None: not compared
     late      (W,) 0 at the begin of the log, 1 at its end; warm (W, njoint) share of the highest temperature rise
-    held      (W,) windows that causes are judged on
+    held      (W,) windows that causes are judged on; log (W,) recording that each is of
     base_noise  of the base's height (m) and velocity (m/s) where they come from legs and IMU
+    weight    (W,) of each window's mismatch, so that each of several recordings counts as much; None: 1
     """
 
     rate_hz: float
@@ -46,7 +47,9 @@ class LogWindows:
     late: FloatArray
     warm: FloatArray
     held: NDArray[np.bool_]
+    log: Rows
     base_noise: tuple[float, float] = (0.0, 0.0)
+    weight: FloatArray | None = None
 
     @property
     def count(self) -> int:
@@ -79,7 +82,9 @@ def joined(parts: Sequence[LogWindows]) -> LogWindows:
         rate_hz=parts[0].rate_hz,
         recorded=RecordedStretch(**{name: whole(values) for name, values in given.items()}),  # type: ignore[arg-type]
         held=np.concatenate([part.held for part in parts]),
+        log=np.repeat(np.arange(len(parts)), [part.count for part in parts]),
         base_noise=max(part.base_noise for part in parts),
+        weight=whole([part.weight for part in parts]),
         **same,
         **more,  # type: ignore[arg-type]
     )
@@ -89,7 +94,7 @@ def some(windows: LogWindows, at: Rows) -> LogWindows:
     """A subset of the windows."""
     arrays = {one.name: getattr(windows.recorded, one.name) for one in fields(RecordedStretch) if one.name != "history"}
     chosen = {name: values[at] for name, values in arrays.items() if values is not None}
-    names = ("measured", "gyro", "gravity", "late", "warm", "held")
+    names = ("measured", "gyro", "gravity", "late", "warm", "held", "log", "weight")
     own = {name: getattr(windows, name)[at] for name in names if getattr(windows, name) is not None}
     return replace(windows, recorded=replace(windows.recorded, **chosen), **own)
 
@@ -134,6 +139,7 @@ def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) ->
         late=late,
         warm=_warmth(log, at, late),
         held=np.arange(len(at)) // 2 % 2 == 1,
+        log=np.zeros(len(at), np.intp),
         base_noise=BASE_NOISE if walking and not has_odometry(log) else (0.0, 0.0),
     )
 

@@ -160,7 +160,7 @@ def diagnosed(loop: Context, round_: int) -> Chapter:
          f"{one.explained:.0%}", "{:.0%} to {:.0%}".format(*one.interval), f"{one.confidence:.0%}", one.command)
         for one in result.causes[:_MOST]
     ]  # fmt: skip
-    verdict = "nothing wrong: no single change explains what simulator and robot do differently"
+    verdict = result.disagreement or "nothing wrong: no single change explains what simulator and robot do differently"
     if result.causes:
         first, rivals = result.causes[0], [one.name for one in result.causes[1:] if one.tied]
         also = f"; as good: {', '.join(rivals)}" if rivals else ""

@@ -55,7 +55,7 @@ class Meter:
         self._metric = task.metrics.get(self._error)
         self._given_s = _GIVEN_S.get(self._error)
         self._follows = world.goal.course() is not None
-        names = ("steps", "judged", "error", "turn_error", "power", "speed", "slip", "stance", "outside", "at_limit")
+        names = ("steps", "counted", "error", "turn_error", "power", "speed", "slip", "stance", "outside", "at_limit")
         self._sum = {name: np.zeros(nrow) for name in names}
         self._square, self._jerk = np.zeros((nrow, njoint)), np.zeros(nrow)
         self._margin, self._lean = np.full(nrow, np.inf), np.zeros(nrow)
@@ -79,7 +79,7 @@ class Meter:
         self._up, add = up, self._add
         self._steps += 1
         add("steps", up)
-        self._judge(frame, up)
+        self._count_error(frame, up)
         add("power", np.where(up, rewards.energy(frame), 0.0))
         share = np.abs(frame.joint_torque) / world.torque_limit
         add("at_limit", np.where(up, (share > _NEAR_LIMIT).mean(axis=1), 0.0))
@@ -96,10 +96,10 @@ class Meter:
     def table(self) -> dict[str, FloatArray]:
         """Numbers of each trial; NaN where there is none."""
         total, steps = self._sum, np.maximum(self._sum["steps"], 1.0)
-        judged = np.where(total["judged"] > 0, total["judged"], np.nan)
+        counted = np.where(total["counted"] > 0, total["counted"], np.nan)
         power, time = total["power"] / steps, total["steps"] * self._dt
         out = {
-            "error": total["error"] / judged,
+            "error": total["error"] / counted,
             "seconds": time,
             "power": power,
             "energy": total["power"] * self._dt,
@@ -111,24 +111,24 @@ class Meter:
         }
         if self._ranges is not None:
             out["outside"] = total["outside"] / steps
-        return out if self._first is None else out | self._walked(power, steps, judged)
+        return out if self._first is None else out | self._walked(power, steps, counted)
 
     # --- of one step ---
     def _add(self, name: str, values: NDArray[Any]) -> None:
         self._sum[name] += values
 
-    def _judge(self, frame: Frame, up: NDArray[np.bool_]) -> None:
+    def _count_error(self, frame: Frame, up: NDArray[np.bool_]) -> None:
         if self._metric is None:
             return
         # of a tool the task's own metric mixes rows
         error = rewards.tool_distance(frame) if self._error == "settled_distance" else self._metric(frame)
-        judged = np.full(len(up), self._steps * self._dt > _SETTLE_S)
+        counted = np.full(len(up), self._steps * self._dt > _SETTLE_S)
         if self._given_s is not None:
-            judged = frame.command_age > self._given_s
-        self._add("judged", up & judged)
-        self._add("error", np.where(up & judged, error, 0.0))
+            counted = frame.command_age > self._given_s
+        self._add("counted", up & counted)
+        self._add("error", np.where(up & counted, error, 0.0))
         if self._follows:
-            self._add("turn_error", np.where(up & judged, rewards.turn_error(frame), 0.0))
+            self._add("turn_error", np.where(up & counted, rewards.turn_error(frame), 0.0))
 
     def _second_difference(self) -> FloatArray:
         """Mean square over the joints of the targets' acceleration, (nrow,) (rad/s^2)^2."""
@@ -164,11 +164,11 @@ class Meter:
                 self._lean[fell] = np.sign(frame.gravity[fell, 1])  # gravity points to the side it fell to
 
     # --- of whole trials ---
-    def _walked(self, power: FloatArray, steps: FloatArray, judged: FloatArray) -> dict[str, FloatArray]:
+    def _walked(self, power: FloatArray, steps: FloatArray, counted: FloatArray) -> dict[str, FloatArray]:
         total, nrow = self._sum, self._world.nrow
         speed = total["speed"] / steps
         out = {
-            "turn_error": total["turn_error"] / judged,
+            "turn_error": total["turn_error"] / counted,
             "distance": self._made_good(),
             "cost_of_transport": np.where(
                 speed > _SLOW, power / (self._world.mass * GRAVITY * np.maximum(speed, _SLOW)), np.nan

@@ -1,4 +1,4 @@
-"""One scenario: all its trials in one batch through the evaluation loop, judged and, if asked, recorded."""
+"""One scenario: all its trials in one batch through the evaluation loop, scored and, if requested, recorded."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def run_trials(
     flags = {name.removeprefix(_FLAG): played.mean(name) for name in played.metrics if name.startswith(_FLAG)}
     return Trials(
         table=table,
-        failed=judged(table, played.standing[-1], world, scenario.success),
+        failed=failure_reasons(table, played.standing[-1], world, scenario.success),
         flags=flags,
         record=kept,
         unknown=played.unknown,
@@ -106,7 +106,7 @@ def run_trials(
     )
 
 
-def judged(
+def failure_reasons(
     table: dict[str, FloatArray], standing: NDArray[np.bool_], world: TrialWorld, criteria: Success
 ) -> tuple[str, ...]:
     """Why each trial failed: "fell", "diverged", or the first number that is not what was asked; "": it did not."""

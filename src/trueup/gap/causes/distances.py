@@ -8,7 +8,6 @@ why.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -16,7 +15,7 @@ from trueup.core.arrays import FloatArray
 from trueup.data.log import Log
 from trueup.gap.symptoms.reference import ReferenceCfg, simulate
 from trueup.gap.symptoms.run import Run
-from trueup.policy.bundle.bundle import load_bundle
+from trueup.policy.bundle.bundle import PolicyBundle
 from trueup.robot.load import Robot
 from trueup.tasks.load import load_task
 from trueup.world.fitted.calibration import SimParams
@@ -26,10 +25,9 @@ _ROBOTS, _SPREAD = 8, 1e-6
 
 
 def distances(
-    robot: Robot, log: Log, bundle: str | Path, fit: SimParams | None = None, *, seed: int = 0, threads: int = 1
+    robot: Robot, log: Log, opened: PolicyBundle, fit: SimParams | None = None, *, seed: int = 0, threads: int = 1
 ) -> dict[str, float]:
     """Distance of every signal that the log and simulated runs have in common."""
-    opened = load_bundle(bundle)
     task = load_task(opened.passport.policy.task)
     own = log.with_joint_order(robot.spec.joint_names)
     run = Run(name="log", log=own, control_hz=own.rate_hz)

@@ -10,6 +10,7 @@ second around each row combines both:
 
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.transform import Rotation
@@ -36,11 +37,12 @@ def base_at(
     """Position (n, 3) above flat ground and world velocity (n, 3) of the base at rows of signals (T, ...)."""
     reach = np.arange(-round(_BEFORE_S * rate_hz), round(_AFTER_S * rate_hz) + 1)
     rows = np.clip(at[:, None] + reach, 0, len(pos) - 1)
-    flat = rows.ravel()
-    velocity, spread, height = by_legs(robot, quat[flat], spin[flat], pos[flat], vel[flat])
-    measured = np.column_stack([velocity, height]).reshape(*rows.shape, 4)
+    flat, used = rows.ravel(), np.unique(rows)
+    velocity, spread, height = by_legs(robot, quat[used], spin[used], pos[used], vel[used])
+    of = np.searchsorted(used, rows)
+    measured = np.column_stack([velocity, height])[of]
     noise = np.tile(np.square([_LEG, _LEG, _LEG_UP, _HEIGHT]), (*rows.shape, 1))
-    noise[..., :3] += np.square(spread).reshape(*rows.shape, 3)
+    noise[..., :3] += np.square(spread)[of]
     pushed = np.zeros((*rows.shape, 3))
     if acc is not None:
         turned = Rotation.from_quat(quat[flat], scalar_first=True).apply(acc[flat]) - _GRAVITY
@@ -73,15 +75,18 @@ def by_legs(
 
 
 def feet_in_base(robot: Robot, pos: FloatArray) -> FloatArray:
-    """Feet (n, nfeet, 3) in the base frame at joint positions (n, njoint)."""
-    sim = BatchSim(robot, SimCfg(nsim=len(pos), threads=1, model=ModelCfg(base="free")))
-    qpos = np.broadcast_to(sim.default_qpos, (len(pos), sim.model.nq)).copy()
-    qpos[:, sim.base_qpos : sim.base_qpos + 7] = (0.0, 0.0, 5.0, 1.0, 0.0, 0.0, 0.0)
-    qpos[:, sim.index.qpos] = pos
-    where = sim.batch.bind("geom_xpos")
-    sim.reset(qpos=qpos)
-    ids = [sim.model.geom(name).id for name in robot.spec.feet]
-    return np.array(where.reshape(len(pos), -1, 3)[:, ids]) - (0.0, 0.0, 5.0)
+    """Feet (n, nfeet, 3) in the base frame at joint positions (n, njoint): kinematics alone, row by row."""
+    sim = BatchSim(robot, SimCfg(nsim=1, threads=1, model=ModelCfg(base="free")))
+    model, data = sim.model, mujoco.MjData(sim.model)
+    ids, columns = [model.geom(name).id for name in robot.spec.feet], sim.index.qpos
+    data.qpos[:] = sim.default_qpos
+    data.qpos[sim.base_qpos : sim.base_qpos + 7] = (0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+    out = np.empty((len(pos), len(ids), 3))
+    for k, row in enumerate(pos):
+        data.qpos[columns] = row
+        mujoco.mj_kinematics(model, data)
+        out[k] = data.geom_xpos[ids]
+    return out
 
 
 def _smoothed(

@@ -30,6 +30,7 @@ Rows = NDArray[np.intp]
 _NEAR = (0.5, 1.6)  # of the usual interval: successive steps
 _BEYOND = 0.2  # of the range of commands in training
 _PROBE, _ROUNDS = 0.02, 6  # of the range: finite differences; Gauss-Newton
+_ROUNDING = 1e-3  # of an action: many steps side by side, and far below a sensor's noise
 _NEEDS = {"joint_pos": "joint_pos", "joint_angle": "joint_pos", "joint_vel": "joint_vel", "gyro": "imu_gyro"}
 
 
@@ -97,13 +98,18 @@ class PolicyReplay:
         """The first step with a complete history."""
         return self.bundle.passport.policy.observation.history + 1
 
+    @property
+    def row_s(self) -> float:
+        """Time between two rows of the log."""
+        return float(np.median(np.diff(self.log.time)))
+
     def errors(self, feeding: Feeding, lag: int, at: Rows) -> FloatArray:
         """Mean square difference (n,) of the policy's targets from the recorded ones, rad^2.
 
         lag  rows by which the states that the policy acted on are older than its targets
         """
         action, goal = self.bundle.passport.policy.action, self.bundle.passport.goal
-        net, mapped = GraphNet(feeding.graph, self.bundle.path), ActionMap(action)
+        net, mapped = GraphNet(feeding.graph, self.bundle.path, rounding=_ROUNDING), ActionMap(action)
         columns = [action.joint_names.index(name) for name in action.moved]
         recorded = self._targets()
         before, wanted = recorded[at - 1], recorded[at][:, columns]

@@ -23,6 +23,7 @@ from trueup.policy.normalizer import EPS
 _LEAST, _FEW, _MOST, _BLOCK = 8, 24, 160, 8  # numbers of steps: needed, to choose, to test, in one block
 _LAGS, _TRIED = 3.5, 20  # control periods; delays that are tried
 _FITS = 0.2  # of the usual change of targets in one step: a smaller error is sensor noise
+_PLAIN = 0.25  # of the square error under the passport's own input: another input must leave less
 _LATE = 0.5  # of a control period: states of an ordinary loop are newer
 _RATE = 0.05
 _LARGE = np.array(1e9)
@@ -69,7 +70,9 @@ def feedings(bundle: PolicyBundle) -> Iterator[Feeding]:
         if ranges is not None:
             other = {MEAN: np.array(ranges.mean), SCALE: 1.0 / (np.array(ranges.std) + EPS)}
             yield Feeding("with statistics of another run", seen, with_constants(graph, **other))
-    scaled = [k for k, term in enumerate(seen.terms) if np.any(np.array(term.scale) != 1.0)]
+    # of the command, which is solved for, no scale can be told
+    known = [(k, term) for k, term in enumerate(seen.terms) if term.signal != "command"]
+    scaled = [k for k, term in known if np.any(np.array(term.scale) != 1.0)]
     for some in [*([k] for k in scaled), *([scaled] if len(scaled) > 1 else [])]:
         terms = tuple(
             msgspec.structs.replace(term, scale=1.0) if k in some else term for k, term in enumerate(seen.terms)
@@ -79,39 +82,62 @@ def feedings(bundle: PolicyBundle) -> Iterator[Feeding]:
 
 
 def _decided(replay: PolicyReplay, at: Rows, held: np.ndarray) -> PolicySide:
-    log, period_s = replay.log, replay.steps.period_s
-    every = list(feedings(replay.bundle))
-    row_s = float(np.median(np.diff(log.time)))
-    most = int(_LAGS * period_s / row_s)
-    lags = np.unique(np.linspace(0, most, min(most, _TRIED) + 1).astype(np.intp))
+    every, lags = list(feedings(replay.bundle)), _lags(replay)
     fit = at[~held]
     few = fit[np.linspace(0, len(fit) - 1, min(_FEW, len(fit))).astype(np.intp)]
     rough = np.array([[np.median(replay.errors(one, int(lag), few)) for lag in lags] for one in every])
-    ordinary = lags * row_s < _LATE * period_s  # of any loop
-    best, column = (int(k) for k in np.unravel_index(rough.argmin(), rough.shape))
-    late = int(lags[column])
-    usual_lag = int(lags[ordinary][rough[best, ordinary].argmin()])
-    plain_lag = int(lags[rough[0].argmin()])
-    after = replay.errors(every[best], late, at)
+    usual = replay.errors(every[0], int(lags[rough[0].argmin()]), at)
+    best = int(rough.min(axis=1).argmin())
+    after = usual if best == 0 else replay.errors(every[best], int(lags[rough[best].argmin()]), at)
+    if not _plainly_less(after, usual):
+        best, after = 0, usual
     left, moved = float(np.sqrt(np.median(after))), replay.spread(at)
     if left > _FITS * moved:
         told = f"the best is {1e3 * left:.0f} mrad from its targets, which move by {1e3 * moved:.0f} in a step"
         return PolicySide((), held, f"the policy of the bundle does not give the recorded targets: {told}")
-    causes = []
+    causes = _of_rate(replay, at)
+    if late := _of_delay(replay, every[best], lags, rough[best], at, after):
+        causes.insert(0, late)
     if best != 0:
-        causes.append(_tested("normaliser", 1.0, "change of what the policy sees", every[best].words,
-                              replay.errors(every[0], plain_lag, at), after))  # fmt: skip
-    if not ordinary[column]:
-        words = f"{1e3 * late * row_s:.0f} ms ({late * row_s / period_s:.1f} control steps) late"
-        causes.append(_tested("loop delay", late * row_s, "s", words, replay.errors(every[best], usual_lag, at), after))
-    hz = replay.bundle.passport.policy.control_hz
-    if abs(np.log(period_s * hz)) > _RATE:
-        words = f"at {1.0 / period_s:.1f} Hz, where its passport says {hz:g} Hz"
-        gaps = log.time[replay.steps.rows[at]] - log.time[replay.steps.rows[at - 1]]
-        causes.append(
-            _tested("policy rate", 1.0 / period_s, "Hz", words, np.square(gaps - 1.0 / hz), np.square(gaps - period_s))
-        )
+        words = every[best].words
+        causes.insert(0, _tested("normaliser", 1.0, "change of what the policy sees", words, usual, after))
     return PolicySide(tuple(causes), held, f"the policy computed again is {1e3 * left:.1f} mrad from its targets")
+
+
+def _lags(replay: PolicyReplay) -> Rows:
+    """Rows by which the states that the policy acted on may be older than its targets."""
+    most = int(_LAGS * replay.steps.period_s / replay.row_s)
+    return np.unique(np.linspace(0, most, min(most, _TRIED) + 1).astype(np.intp))
+
+
+def _of_delay(
+    replay: PolicyReplay, feeding: Feeding, lags: Rows, rough: FloatArray, at: Rows, after: FloatArray
+) -> Tested | None:
+    """States that are older than any ordinary loop's, where younger ones leave plainly more."""
+    row_s, period_s = replay.row_s, replay.steps.period_s
+    ordinary, late = lags * row_s < _LATE * period_s, int(lags[rough.argmin()])
+    in_time = int(lags[ordinary][rough[ordinary].argmin()])
+    if late == in_time:
+        return None
+    before = replay.errors(feeding, in_time, at)
+    words = f"{1e3 * late * row_s:.0f} ms ({late * row_s / period_s:.1f} control steps) late"
+    return _tested("loop delay", late * row_s, "s", words, before, after) if _plainly_less(after, before) else None
+
+
+def _of_rate(replay: PolicyReplay, at: Rows) -> list[Tested]:
+    """Another rate than the passport's."""
+    hz, period_s, log = replay.bundle.passport.policy.control_hz, replay.steps.period_s, replay.log
+    if abs(np.log(period_s * hz)) <= _RATE:
+        return []
+    words = f"at {1.0 / period_s:.1f} Hz, where its passport says {hz:g} Hz"
+    gaps = log.time[replay.steps.rows[at]] - log.time[replay.steps.rows[at - 1]]
+    before, after = np.square(gaps - 1.0 / hz), np.square(gaps - period_s)
+    return [_tested("policy rate", 1.0 / period_s, "Hz", words, before, after)]
+
+
+def _plainly_less(one: FloatArray, other: FloatArray) -> bool:
+    """Whether an explanation leaves so little that sensor noise cannot have chosen it."""
+    return bool(np.median(one) < _PLAIN * np.median(other))
 
 
 def _tested(cause: str, size: float, unit: str, words: str, before: FloatArray, after: FloatArray) -> Tested:

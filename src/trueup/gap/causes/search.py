@@ -59,8 +59,8 @@ class CauseSearch:
         self.model, self.windows, self.given = model, windows, dict(given or {})
         self.njoint = model.robot.spec.njoint
         self.before = losses(model, windows, [self.given])[0]
-        self._fit = np.flatnonzero(~windows.held)
-        self._estimating = some(windows, self._fit)
+        self._fit, self._judged = np.flatnonzero(~windows.held), np.flatnonzero(windows.held)
+        self._half = {half: some(windows, rows) for half, rows in ((False, self._fit), (True, self._judged))}
 
     def test(self, one: Hypothesis) -> Tested:
         """Find the size and compare with the model as it is."""
@@ -85,11 +85,12 @@ class CauseSearch:
 
     def _best_of(self, one: Hypothesis, base: Values, vectors: list[FloatArray], price: list[int]) -> Tested:
         """The best variant on the estimating half, with a penalty on each number."""
-        fit, after = ~self.windows.held, self._run(one, base, vectors)
-        whole = max(float(self.before[fit].sum()), 1e-12)  # windows in which nothing moves have no mismatch
-        score = [after[k][fit].sum() / whole + _PRICE * price[k] for k in range(len(vectors))]
-        best = int(np.argmin(score))
-        return replace(self._tested(one, base, vectors[best], after[best]), numbers=price[best])
+        fit = self._estimate(one, base, vectors)
+        whole = max(float(self.before[self._fit].sum()), 1e-12)  # windows in which nothing moves have no mismatch
+        best = int(np.argmin([each.sum() / whole + _PRICE * number for each, number in zip(fit, price, strict=True)]))
+        after = np.empty_like(self.before)
+        after[self._fit], after[self._judged] = fit[best], self._estimate(one, base, [vectors[best]], held=True)[0]
+        return replace(self._tested(one, base, vectors[best], after), numbers=price[best])
 
     def _one_by_one(self, one: Hypothesis, base: Values) -> tuple[list[FloatArray], list[int]]:
         """On the ground one joint's offset moves all others: each is tried alone, then the best ones together."""
@@ -143,16 +144,12 @@ class CauseSearch:
         a, b, _ = np.polyfit(s[k - 1 : k + 2], c[k - 1 : k + 2], 2)
         return float(np.clip(-b / (2.0 * a), s[k - 1], s[k + 1])) if a > 0.0 else float(s[k])
 
-    def _run(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
-        """Mismatch (vector, W, channel) in all windows."""
+    def _estimate(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray], held: bool = False) -> FloatArray:
+        """Mismatch (vector, w, channel) in the windows that estimate, or in those that judge."""
         values, friction = self._candidates(one, base, vectors)
-        return losses(self.model, self.windows, values, friction)
-
-    def _estimate(self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]) -> FloatArray:
-        """The same in the estimating windows."""
-        values, friction = self._candidates(one, base, vectors)
-        own = [{name: each[self._fit] for name, each in given.items()} for given in values]
-        return losses(self.model, self._estimating, own, friction)
+        rows = self._judged if held else self._fit
+        own = [{name: each[rows] for name, each in given.items()} for given in values]
+        return losses(self.model, self._half[held], own, friction)
 
     def _candidates(
         self, one: Hypothesis, base: Values, vectors: Sequence[FloatArray]

@@ -40,11 +40,14 @@ class GraphNet:
     The first input is the observation (batch, nobs), the first output the action (batch, naction); further inputs are
     hidden states, each with an output of the same name but for its end (h_in, h_out). A net that cannot take several
     rows at once is run row by row. `session` None: NumPy runs it, and a batch that is fixed at one only on paper is
-    not fixed.
+    not fixed. `rounding`: by which a row's actions may differ when others are computed beside it.
     """
 
-    def __init__(self, graph: OnnxGraph, file: str | Path, nrow: int = 1, session: GraphSession | None = None) -> None:
-        self.file, self.nrow, self.graph = file, nrow, graph
+    def __init__(
+        self, graph: OnnxGraph, file: str | Path, nrow: int = 1, session: GraphSession | None = None, *,
+        rounding: float = 1e-6,
+    ) -> None:  # fmt: skip
+        self.file, self.nrow, self.graph, self._rounding = file, nrow, graph, rounding
         self._session: GraphSession = NumpySession(graph, file)
         source, result = graph.inputs[0], graph.outputs[0]
         self._input, self._output = source.name, result.name
@@ -97,7 +100,7 @@ class GraphNet:
             together, alone = self._probe(rows), np.concatenate([self._probe(row[None]) for row in rows])
         except TrueupError:
             return False
-        return bool(np.allclose(together, alone, rtol=1e-5, atol=1e-6))
+        return bool(np.allclose(together, alone, rtol=1e-5, atol=self._rounding))
 
     def _probe(self, obs: Float32) -> Float32:
         """Actions at the start of an episode, by NumPy; the shapes that come out must be those that go in."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console
 
 from trueup.core.errors import TrueupError
@@ -12,6 +14,7 @@ from trueup.report.page import Badge, Page
 from trueup.report.terminal import progress_bar, text_table
 
 _SHOWN = 5
+OUT = "gap"  # folder that commands name where none was given
 
 
 def run_gap(verb: GapVerb) -> int:
@@ -27,7 +30,7 @@ def run_gap(verb: GapVerb) -> int:
             params=verb.params,
             bundle=verb.bundle,
             mapping=verb.mapping,
-            out=verb.out or "gap",
+            out=verb.out or OUT,
             progress=progress,
         ).result
     print_gap(found, console)
@@ -35,13 +38,24 @@ def run_gap(verb: GapVerb) -> int:
         console.print(f"result {found.write(verb.out)}", soft_wrap=True)
         console.print(f"page   {gap_page(found).write(verb.out / 'index.html')}", soft_wrap=True)
     console.print(verdict(found), style=_style(found), markup=False, highlight=False, soft_wrap=True)
+    if found.causes and verb.out is None and found.refit is not None:
+        console.print(f"first  {_written(verb)}", markup=False, highlight=False, soft_wrap=True)
     if found.causes:
         console.print(f"next   {found.causes[0].command}", markup=False, highlight=False, soft_wrap=True)
     return 0 if found.nothing_wrong else 1
 
 
+def _written(verb: GapVerb) -> str:
+    """The same command, that leaves a refit request."""
+    options = {"--robot": verb.robot, "--params": verb.params, "--bundle": verb.bundle, "--mapping": verb.mapping}
+    given = [word for name, value in options.items() if value is not None for word in (name, str(value))]
+    return shlex.join(["trueup", "gap", *map(str, verb.logs), *given, "--out", OUT])
+
+
 def verdict(found: GapResult) -> str:
     """The diagnosis in one sentence."""
+    if found.nothing_wrong and found.disagreement:
+        return f"NO SINGLE CAUSE: {found.disagreement}."
     if found.nothing_wrong:
         return "NOTHING WRONG: no single change explains what simulator and robot do differently."
     if not found.causes:
@@ -76,7 +90,7 @@ def print_gap(found: GapResult, console: Console) -> None:
     if found.distances:
         rows = [(name, f"{value:.3g}") for name, value in found.distances.items()]
         console.print(text_table(("distance of distributions", ">value"), rows))
-    for note in found.notes:
+    for note in (*([found.disagreement] if found.disagreement and found.causes else []), *found.notes):
         console.print(f"note: {note}", style="dim", markup=False, soft_wrap=True)
 
 
@@ -117,8 +131,8 @@ def gap_page(found: GapResult) -> Page:
     if found.distances:
         page.section("Distances of distributions")
         page.table(("signal", "distance"), list(found.distances.items()))
-    if found.notes:
-        page.text("\n\n".join(found.notes))
+    if notes := [one for one in (found.disagreement, *found.notes) if one]:
+        page.text("\n\n".join(notes))
     return page
 
 

@@ -6,6 +6,8 @@ tried once.
 
 from __future__ import annotations
 
+import re
+
 import msgspec
 import mujoco
 import numpy as np
@@ -44,7 +46,7 @@ class CompileGuard:
         self.process = GuardedProcess(f"{__name__}:try_model")
         self._answers: dict[str, GuardedAnswer] = {}
 
-    def judge(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
+    def try_job(self, job: CompileJob, limits: GuardLimits) -> GuardedAnswer:
         """Try the job, or return the answer of an equal one."""
         key = sha256_of([msgspec.msgpack.encode((job, limits.memory_bytes))])
         answer = self._answers.get(key)
@@ -119,7 +121,8 @@ def try_model(request: dict[str, object]) -> None:
                 raise ValueError(f"numbers overflow: {name} is not finite after compilation")
         mujoco.mj_forward(model, mujoco.MjData(model))
     except Exception as error:
-        if "alloc" in str(error).lower():
+        # the compiler's own std::bad_alloc ends as an "unknown exception"
+        if re.search("alloc|unknown exception", str(error).lower()):
             raise MemoryError from None
         raise
 

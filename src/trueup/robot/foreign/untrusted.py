@@ -96,7 +96,7 @@ def _build_checked(files: FileCollector, tree: XmlNode, start: float) -> mujoco.
         cpu_s=max(SECONDS - (time.thread_time() - start), SECONDS / 3) + SECONDS_PER_ASSET_MB * asset_mb,
         memory_bytes=(MEGABYTES + int(MEGABYTES_PER_ASSET_MB * asset_mb)) << 20,
     )
-    answer = _judge_with_repairs(job, limits, files)
+    answer = _try_with_repairs(job, limits, files)
     if answer.kind != "ok":
         raise _as_error(answer, limits, files.model, origin)
     for note in files.notes:
@@ -108,11 +108,11 @@ def _build_checked(files: FileCollector, tree: XmlNode, start: float) -> mujoco.
         raise _as_error(GuardedAnswer(kind="error", message=str(error)), limits, files.model, origin) from None
 
 
-def _judge_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> GuardedAnswer:
+def _try_with_repairs(job: CompileJob, limits: GuardLimits, files: FileCollector) -> GuardedAnswer:
     """Try the model; where the engine names a change that it needs, apply and report it."""
     spent = 0.0
     while True:
-        answer = GUARD.judge(job, limits)
+        answer = GUARD.try_job(job, limits)
         spent += answer.cpu_s
         repair = next((name for name, (words, _) in REPAIRS.items() if words in answer.message), None)
         if answer.kind != "error" or repair is None or repair in job.repairs or spent > limits.cpu_s:
