@@ -111,14 +111,14 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
             "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
     text = f"""## Following motions
 
-Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets =
-reference + residual). Minutes are processor time of **one** core for everything (simulation, learning, start-up).
-Judged on {TRIALS} trials from the first row to the last, on other random numbers, without exploration, with sensor
-noise, command delay (0 to 20 ms), gains, masses, payload, friction and encoder offsets drawn from the task's whole
-ranges. A trial fails when the mean distance of the bodies from the reference exceeds 0.5 m; errors are means over the
-steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Open loop: the
-reference alone, without residuals. "First reached" is the first of the snapshots at a quarter, half, three quarters and
-the end of the steps.
+Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets = those
+that hold the reference by inverse dynamics + residual). Minutes are processor time of **one** core for everything
+(simulation, learning, start-up). Judged on {TRIALS} trials from the first row to the last, on other random numbers,
+without exploration, with sensor noise, command delay (0 to 20 ms), gains, masses, payload, friction and encoder offsets
+drawn from the task's whole ranges. A trial fails when the mean distance of the bodies from the reference exceeds 0.5 m;
+errors are means over the steps of trials that had not failed, relative to the root (E_mpjpe) and in the world
+(E_g-mpjpe). Open loop: the holding targets alone, without residuals. "First reached" is the first of the snapshots at a
+quarter, half, three quarters and the end of the steps.
 
 {table(head, rows)}
 """

@@ -120,6 +120,12 @@ def _tracking(robot: str, motions: tuple[str, ...], bodies: tuple[str, ...]) -> 
         ramp_s=(15.0, 60.0),
         sensors=SensorCfg(joint_pos_rad=0.01, joint_vel_rad_s=0.5, gyro_rad_s=0.1, gravity=0.03),
         learner=PpoCfg(
-            nenv=256, kl_target=0.05, value_clip=5.0, symmetry=True, noise_schedule=(0.1, 40, 160), net=NetCfg(std=0.3)
+            nenv=256,
+            gamma=0.98,
+            kl_target=0.05,
+            value_clip=5.0,
+            symmetry=True,
+            noise_schedule=(0.1, 40, 160),
+            net=NetCfg(std=0.4),
         ),
     )
