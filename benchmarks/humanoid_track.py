@@ -6,8 +6,9 @@
     python benchmarks/humanoid_track.py retarget
     python benchmarks/humanoid_track.py checked [--policies FOLDER]
 
-Trainings are kept in FOLDER and not repeated; time is processor time of one core, all of a training included. Policies:
-a folder with `g1_dance_102` (rl_sar's layout and the CSV of its motion) and `g1_velocity` (unitree_rl_lab's).
+Trainings are kept in FOLDER and not repeated; with more steps and --fresh they go on. Time is processor time of one
+core, all of a training included. Policies: a folder with `g1_dance_102` (rl_sar's layout and the CSV of its motion) and
+`g1_velocity` (unitree_rl_lab's).
 """
 
 from __future__ import annotations
@@ -127,14 +128,9 @@ quarter, half, three quarters and the end of the steps.
 
 def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
     name = ("go2-track" if key in ("trot", "pace") else "g1-track") + f":{key}"
-    path, seconds = cfg.runs / key, 0.0
-    if not (path / "config.json").exists():
-        began = process_time()
-        run = RunCfg(task=name, threads=cfg.threads, learner=default_learner(name))
-        train(run, path, Budget(steps=steps, save_s=60.0))
-        seconds = process_time() - began
-        (path / "cpu_seconds.txt").write_text(f"{seconds:.1f}\n")
-    folder, minutes = RunFolder(path), float((path / "cpu_seconds.txt").read_text()) / 60
+    path = cfg.runs / key
+    run = RunCfg(task=name, threads=cfg.threads, learner=default_learner(name))
+    folder, minutes = RunFolder(path), _trained(run, path, steps)
     made = int(folder.newest().facts["steps"])
     per_iteration = made / int(folder.read_metrics()[-1]["iteration"])
     kept = folder.snapshot_iterations()
@@ -157,6 +153,18 @@ def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
         "curve": curve,
         "open_loop": nothing,
     }
+
+
+def _trained(run: RunCfg, path: Path, steps: int) -> float:
+    """Processor time of a training in minutes; it goes on where a call with fewer steps ended."""
+    spent = path / "cpu_seconds.txt"
+    seconds = float(spent.read_text()) if spent.exists() else 0.0
+    if not spent.exists() or int(RunFolder(path).newest().facts["steps"]) < steps:
+        began = process_time()
+        train(run, path, Budget(steps=steps, save_s=60.0), resume=spent.exists())
+        seconds += process_time() - began
+        spent.write_text(f"{seconds:.1f}\n")
+    return seconds / 60
 
 
 class _Nothing:
@@ -239,12 +247,8 @@ def _up_to(task: Task) -> Task:
 
 def _walked(cfg: BenchCfg) -> Numbers:
     path = cfg.runs / "velocity"
-    if not (path / "config.json").exists():
-        began = process_time()
-        run = RunCfg(task="g1-velocity", threads=cfg.threads, learner=default_learner("g1-velocity"))
-        train(run, path, Budget(steps=cfg.steps, save_s=60.0))
-        (path / "cpu_seconds.txt").write_text(f"{process_time() - began:.1f}\n")
-    folder, minutes = RunFolder(path), float((path / "cpu_seconds.txt").read_text()) / 60
+    run = RunCfg(task="g1-velocity", threads=cfg.threads, learner=default_learner("g1-velocity"))
+    folder, minutes = RunFolder(path), _trained(run, path, cfg.steps)
     env = _env(_up_to(load_task("g1-velocity")), cfg, randomize=False)
     result = assess(env, PolicyRunner(folder.newest_policy(), TRIALS), env.task.score, 20.0)
     made = int(folder.newest().facts["steps"])
