@@ -107,9 +107,9 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         when = "not reached" if reached is None else f"{reached:.1f}"
         rows.append((key.replace("_", " "), run["task"], f"{run['steps'] / 1e6:.2f} M", f"{run['minutes']:.1f}", asked,
                      f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}",
-                     f"{100 * run['open_loop']['success']:.0f} %", when, "yes" if is_held else "no"))  # fmt: skip
+                     _cell(run.get("nominal")), f"{100 * run['open_loop']['success']:.0f} %", when, "yes" if is_held else "no"))  # fmt: skip
     head = ("motion", "task", "steps", "minutes in all", "asked", "to the end", "E_mpjpe mm", "E_g-mpjpe mm",
-            "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
+            "nominal robot", "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
     text = f"""## Following motions
 
 Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets = those
@@ -118,12 +118,17 @@ that hold the reference by inverse dynamics + residual). Minutes are processor t
 without exploration, with sensor noise, command delay (0 to 20 ms), gains, masses, payload, friction and encoder offsets
 drawn from the task's whole ranges. A trial fails when the mean distance of the bodies from the reference exceeds 0.5 m;
 errors are means over the steps of trials that had not failed, relative to the root (E_mpjpe) and in the world
-(E_g-mpjpe). Open loop: the holding targets alone, without residuals. "First reached" is the first of the snapshots at a
+(E_g-mpjpe). Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding targets
+alone, without residuals. "First reached" is the first of the snapshots at a
 quarter, half, three quarters and the end of the steps.
 
 {table(head, rows)}
 """
     return numbers, text
+
+
+def _cell(run: Numbers | None) -> str:
+    return "" if run is None else f"{100 * run['success']:.0f} %, {run['mm']:.1f} mm"
 
 
 def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
@@ -144,6 +149,8 @@ def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
     final = _trials(_env(name, cfg), PolicyRunner(folder.newest_policy(), TRIALS))
     env = _env(name, cfg)
     nothing = _trials(env, _Nothing(env.naction))
+    nominal = _env(name, cfg, randomize=False)
+    plain = _trials(nominal, PolicyRunner(folder.newest_policy(), TRIALS))
     curve.append({"minutes": minutes, **final})
     return {
         "task": name.partition(":")[0],
@@ -152,6 +159,7 @@ def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
         **final,
         "curve": curve,
         "open_loop": nothing,
+        "nominal": plain,
     }
 
 
