@@ -146,13 +146,13 @@ def false_trips(cfg: BenchCfg, part: Part) -> None:
     guard = replace(guard, realtime_priority=False)
 
     def measure(key: str) -> Numbers:
-        preset, seed = key.rsplit("-", 1)
+        preset, seed = key.partition(",")[0].rsplit("-", 1)
         reference = f"twin:{preset}?seed={seed}&base=free"
         return walk(
             bundle, robot, reference, guard, seconds=60.0 * cfg.minutes, seed=int(seed), command_hz=200.0, lockstep=True
         )
 
-    DEPLOY.each(part, list(cfg.twins), measure, fresh=cfg.fresh)
+    DEPLOY.each(part, [f"{twin}, {cfg.bundle.stem}" for twin in cfg.twins], measure, fresh=cfg.fresh)
     _merge_clean()
 
 
@@ -165,12 +165,15 @@ def timing(cfg: BenchCfg, part: Part) -> None:
         machine: dict[str, object] = {}
         with sleepers(machine):
             while left > 1.0 and len(runs) < MOST_RUNS:
-                with served(bench.twins[0], bench.serve) as port:
-                    place = f"twin@127.0.0.1:{port}"
+                with served(bench.twins[0], bench.serve) as twin:
+                    place = f"twin@127.0.0.1:{twin.port}"
                     runs.append(walk(bench.bundle, bench.robot, place, guard, seconds=left, seed=len(runs), late=late))
+                runs[-1]["twin_gaps"] = [gap._asdict() for gap in twin.log.gaps] if twin.log is not None else []
                 left -= float(runs[-1]["robot_s"])  # type: ignore[arg-type]
         for run in runs:
             run["still"] = before(run["trip_s"], machine["stand_stills"])
+            gaps = [("robot", gap["time_s"], gap["ms"]) for gap in run["twin_gaps"]]
+            run["robot_still"] = [ms for _, ms in before(run["trip_s"], gaps)]
         return {"each": runs, "late_ms": [round(1e3 * float(q), 3) for q in np.quantile(late, LATE)], **machine}
 
     DEPLOY.each(part, ["mild-0"], measure, fresh=cfg.fresh)

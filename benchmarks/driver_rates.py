@@ -4,7 +4,8 @@
 
 One process is the twin, one the driver: a thread reads states, another writes commands on an absolute schedule, as the
 motor guard does. Lateness is from the due time of a command to the call that sends it; lost is what one side sent and
-the other did not get. One function a driver; drivers that are not measured keep their rows from before.
+the other did not get. One function a driver; drivers that are not measured keep their rows from before, and so do rows
+at a load average above 20.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ import time
 import tty
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from importlib import import_module
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot, load_robot
 
 Row = dict[str, Any]
+OVERLOADED = 20.0  # load average on two cores
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,9 +83,9 @@ def unitree(cfg: RatesCfg) -> list[Row]:
 def _unitree_twin(name: str, serve: ServeCfg, pipe: Connection) -> None:
     """The twin's process: serve until the other end says so, then say what was counted."""
     from trueup.twin.firmware import Twin
-    from trueup.twin.speak.unitree import UnitreeSpeaker
+    from trueup.twin.server import _speaker
 
-    speaker = UnitreeSpeaker(Twin(load_robot(name), serve), serve)
+    speaker: Any = _speaker(Twin(load_robot(name), serve), serve)
     threading.Thread(target=lambda: (pipe.recv(), speaker.stop()), daemon=True).start()
     pipe.send("ready")
     speaker.run()
@@ -107,6 +109,14 @@ def dynamixel(cfg: RatesCfg) -> list[Row]:
     return [_measure_servos("dynamixel", robot, cfg.seconds)]
 
 
+def _said(pipe: Connection, process: BaseProcess) -> Any:
+    """What the twin's process says next; an error if it has ended without a word."""
+    while not pipe.poll(0.1):
+        if not process.is_alive():
+            raise TrueupError("the twin's process has ended; its words stand above")
+    return pipe.recv()
+
+
 def _measure_servos(protocol: str, robot: Robot, seconds: float, hz: float = 100.0) -> Row:
     """Lost states are questions without a sound answer of all six, lost commands packets that the twin did not get."""
     serve = ServeCfg(preset="ideal", speak=protocol)  # type: ignore[arg-type]
@@ -114,7 +124,7 @@ def _measure_servos(protocol: str, robot: Robot, seconds: float, hz: float = 100
     process = multiprocessing.get_context("spawn").Process(target=_servo_twin, args=(robot, serve, there))
     process.start()
     try:
-        driver = open_driver(here.recv(), robot, command_hz=hz)
+        driver = open_driver(_said(here, process), robot, command_hz=hz)
         driver.connect()
         bus = driver.bus  # type: ignore[attr-defined]
         line: Row = {}
@@ -123,7 +133,7 @@ def _measure_servos(protocol: str, robot: Robot, seconds: float, hz: float = 100
         row |= line
         driver.close()
         here.send("stop")
-        heard, overruns = here.recv()
+        heard, overruns = _said(here, process)
     finally:
         process.join(10.0)
         if process.is_alive():
@@ -145,8 +155,9 @@ def _servo_twin(robot: Robot, serve: ServeCfg, pipe: Connection) -> None:
     """The twin's process: serve until the other end says so, then say what was counted."""
     from trueup.hardware.drivers.servos.packet import SYNC_WRITE
     from trueup.twin.firmware import Twin
+    from trueup.twin.server import _speaker
 
-    speaker = import_module(f"trueup.twin.speak.{serve.speak}").UnitreeSpeaker(Twin(robot, serve), serve)
+    speaker: Any = _speaker(Twin(robot, serve), serve)
     threading.Thread(target=lambda: (pipe.recv(), speaker.stop()), daemon=True).start()
     pipe.send(speaker.reference)
     speaker.run()
@@ -201,13 +212,13 @@ def _measure(twin: Callable[..., None], robot: Robot, serve: ServeCfg, reference
     process = multiprocessing.get_context("spawn").Process(target=twin, args=(robot.spec.name, serve, there))
     process.start()
     try:
-        assert here.recv() == "ready"
+        assert _said(here, process) == "ready"
         driver = open_driver(reference, robot, command_hz=serve.command_hz)
         driver.connect()
         row = drive(driver, robot, serve.command_hz, seconds)
         driver.close()
         here.send("stop")
-        tap = here.recv()
+        tap = _said(here, process)
     finally:
         process.join(10.0)
         if process.is_alive():
@@ -314,11 +325,16 @@ def page(rows: list[Row]) -> str:
 
 
 def _kept_rows(new: list[Row]) -> list[Row]:
-    """Rows of drivers that were not measured now."""
+    """Rows of drivers that were not measured now, and those under a load that there was not now."""
     path = RESULTS / "driver_rates.json"
-    measured = {(row["driver"], row["fifo"]) for row in new}
     before: list[Row] = json.loads(path.read_text())["rows"] if path.exists() else []
-    return [row for row in before if (row["driver"], row["fifo"]) not in measured]
+    measured = {_kind(row) for row in new}
+    return [row for row in before if _kind(row) not in measured]
+
+
+def _kind(row: Row) -> tuple[str, bool, bool]:
+    """Driver, its priority, and whether the machine was overloaded."""
+    return row["driver"], row["fifo"], row["load_average"] > OVERLOADED
 
 
 if __name__ == "__main__":

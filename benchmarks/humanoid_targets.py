@@ -198,7 +198,7 @@ def roll(
     goal.reset(np.arange(1))
     _ramp(world, goal.reference.joint_pos[goal.at[0]], 0.6 + 0.02 * (episode % 10))
     begun = len(driver.rows.kept)
-    random, drift = np.random.default_rng([target.seed, episode]), np.zeros(len(spec.action.moved))
+    random, drift = np.random.default_rng([target.seed, episode]), np.zeros(len(spec.action.controlled_joints))
     share = np.exp(-1.0 / (spec.control_hz * _NOISE_S))
 
     def noisy(obs: NDArray[np.float32]) -> NDArray[np.float32]:

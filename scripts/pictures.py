@@ -124,7 +124,7 @@ def film_strip(path: Path, name: str, count: int = 6, width: int = 300) -> None:
     save([np.asarray(one.crop((left, 0, left + width, height))) for one in small], f"{name}.png")
 
 
-HEIGHTS = {"loop": 1060}  # of pages whose top is longer
+HEIGHTS = {"loop": 1380}  # of pages whose top is longer
 
 
 def page(path: Path, name: str) -> None:

@@ -176,8 +176,8 @@ def false_trip_section(slow: dict[str, Row], real: dict[str, Row]) -> tuple[dict
         f"seconds over the whole trained range: **{false} false trips**, {fell} real falls, "
         f"{numbers['clean_bad_commands']} bad commands. A trip counts as false unless the body leaned more than "
         "0.7 rad, or a core of the computer stood still for 20 ms or more around it (a loop of the highest priority on "
-        f"each core looks): policy or robot were really silent then, and the guard is right. {len(paused)} trips were "
-        "such."
+        "each core looks), or the twin's own process did not report for that long: policy or robot were really silent "
+        f"then, and the guard is right. {len(paused)} trips were such."
         + (
             f" Not started, because the body sagged too far below the policy's pose: {', '.join(refused)}."
             if refused
@@ -185,6 +185,8 @@ def false_trip_section(slow: dict[str, Row], real: dict[str, Row]) -> tuple[dict
         ),
         "\n".join(lines),
     ]
+    if any("," not in name for name in slow):
+        text.append("Rows in lock-step that name no policy were measured with go2_velocity, on earlier code.")
     return numbers, "\n\n".join(text)
 
 
@@ -200,6 +202,7 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
     missed = sum(run["guard_latency_ms"].get("missed", 0.0) for run in runs)
     minutes = [run["robot_s"] / 60.0 for run in runs]
     still = [ms for _, _, ms in row["stand_stills"]]
+    gaps = [gap["ms"] for run in runs for gap in run.get("twin_gaps", ())]
     numbers = {
         "late_p999_ms": late[2],
         "late_max_ms": late[3],
@@ -217,10 +220,12 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
         "timing_stolen_share": row["stolen_share"],
         "timing_stand_stills": len(still),
         "timing_stand_still_max_ms": max(still, default=0.0),
+        "timing_twin_gap_max_ms": round(max(gaps, default=0.0), 1),
     }
     ends = [
         f"after {run['robot_s']:.0f} s: {run['guard']}: {run['reason']} (around it: "
         + (", ".join(f"core {core} stood still for {ms:.0f} ms" for core, ms in run["still"]) or "all cores ran")
+        + "".join(f", the twin's process did not report for {ms:.0f} ms" for ms in run.get("robot_still", ()))
         + ")"
         for run in runs
         if run["tripped"]
@@ -246,15 +251,16 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
         f"Load average of the machine: {loads[0]} to {loads[1]} on two cores; {100.0 * row['stolen_share']:.2f} % of "
         f"its time was taken by its host. A core stood still {len(still)} times for more than 8 ms, up to "
         f"{max(still, default=0.0):.0f} ms (seen by a loop of the highest priority on each core): the virtual machine "
-        "was paused, twin and policy with it.",
+        f"was paused, twin and policy with it. Longest time without a report of the twin: "
+        f"{numbers['timing_twin_gap_max_ms']:.0f} ms.",
         "Stopped: " + "; ".join(ends) + "." if ends else "No trip.",
     ]
     return numbers, "\n\n".join(text)
 
 
 def machine_paused(row: Row) -> bool:
-    """Whether a core stood still for a control period around a trip: silence that was not the policy's."""
-    return any(ms >= _PAUSED_MS for _, ms in row.get("still", ()))
+    """Whether a core or the twin stood still for a control period around a trip: silence that was not the policy's."""
+    return any(ms >= _PAUSED_MS for ms in [*(ms for _, ms in row.get("still", ())), *row.get("robot_still", ())])
 
 
 def timing_rows(real: dict[str, Row]) -> dict[str, Row]:

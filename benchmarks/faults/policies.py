@@ -259,7 +259,9 @@ def _header(order: Order) -> RowsHeader:
         control_hz=spec.control_hz,
         has_imu=True,
         settings={"smoothing": 1.0, "target_step": None, "engine": "numpy"},
-        columns=column_widths(len(names), spec.observation.ncommand, spec.observation.nactor, len(spec.action.moved)),
+        columns=column_widths(
+            len(names), spec.observation.ncommand, spec.observation.nactor, len(spec.action.controlled_joints)
+        ),
     )
 
 

@@ -48,13 +48,22 @@ class Bench:
     guard: GuardCfg
 
 
+@dataclass
+class Served:
+    """A twin that is served at `port`, and its log, once that is over."""
+
+    port: int
+    log: MotorLog | None = None
+
+
 @contextlib.contextmanager
-def served(twin: Twin, serve: ServeCfg) -> Iterator[int]:
-    """A twin in a process of its own with real-time priority; gives its port."""
+def served(twin: Twin, serve: ServeCfg) -> Iterator[Served]:
+    """A twin in a process of its own with real-time priority, for long: its log has counts and gaps alone."""
     with contextlib.ExitStack() as stack:
-        pipe, port = _start(stack, run_twin, twin, serve)
-        yield port
-        _fetch(pipe)
+        pipe, port = _start(stack, run_twin, twin, serve, False)
+        one = Served(port)
+        yield one
+        one.log = _fetch(pipe)
 
 
 @contextlib.contextmanager

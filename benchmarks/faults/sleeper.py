@@ -54,7 +54,7 @@ def sleepers(found: dict[str, object]) -> Iterator[None]:
 
 
 def before(trip_s: object, still: object) -> list[tuple[int, float]]:
-    """Cores that stood still in the 100 ms before a trip or still did at the trip, and for how many ms."""
+    """Cores (or robots) that stood still in the 100 ms before a trip or still did at the trip, and for how many ms."""
     if not isinstance(trip_s, float) or not isinstance(still, list):
         return []
     return [(core, ms) for core, at_s, ms in still if trip_s - 0.1 <= at_s and at_s - 1e-3 * ms <= trip_s]

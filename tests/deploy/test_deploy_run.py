@@ -216,3 +216,22 @@ def test_a_gamepad_that_is_not_there_is_refused_before_the_robot_is_reached(clim
     bundle, _ = climbed
     with pytest.raises(TrueupError, match="plugged in"):
         climb(bundle, "hang", uncertified=True, gamepad="/dev/input/js99")
+
+
+@pytest.mark.medium
+def test_each_rung_names_the_driver_that_the_next_one_takes(climbed):
+    _, found = climbed
+    assert [deployed.next_driver for deployed in found.values()] == [
+        "",
+        "twin:ideal?lockstep=1&base=fixed",
+        *3 * ["twin:ideal?lockstep=1&base=free"],
+    ]
+
+
+def test_a_run_that_is_refused_leaves_no_folder_behind(bundle):
+    climb(bundle, "replay")
+    with pytest.raises(TrueupError, match="no twin preset"):
+        climb(bundle, "shadow", driver="twin:wron")
+    with pytest.raises(TrueupError, match="silent"):
+        climb(bundle, "shadow", driver="twin@127.0.0.1:9")
+    assert not list(bundle.path.with_name(f"{bundle.path.name}.deployed").glob("*"))

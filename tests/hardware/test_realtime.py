@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import resource
 import subprocess
@@ -102,3 +103,13 @@ def test_a_twin_in_real_time_goes_first_and_one_in_lock_step_does_not() -> None:
     before = raise_priority(TWIN)
     restore_priority(before)
     assert found == [TWIN if before else 0, 0]
+
+
+def test_locked_memory_comes_in_small_pages_and_only_as_long() -> None:
+    """A large page is cleared as a whole at the first touch: milliseconds in the middle of a control step."""
+    asked = ctypes.CDLL(None).prctl
+    before = asked(42, 0, 0, 0, 0)  # PR_GET_THP_DISABLE
+    lock_memory()
+    assert asked(42, 0, 0, 0, 0) == 1
+    unlock_memory()
+    assert asked(42, 0, 0, 0, 0) == before == 0

@@ -34,7 +34,13 @@ OBSERVATION = ObservationSpec(
     history=2,
 )
 ACTION = ActionSpec(
-    joint_names=JOINTS, default_pose=POSE, low=(-1.0,) * 3, high=(1.0,) * 3, moved=JOINTS, scale=(0.25,) * 3, clip=5.0
+    joint_names=JOINTS,
+    default_pose=POSE,
+    low=(-1.0,) * 3,
+    high=(1.0,) * 3,
+    controlled_joints=JOINTS,
+    scale=(0.25,) * 3,
+    clip=5.0,
 )
 
 

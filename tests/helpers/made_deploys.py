@@ -129,7 +129,11 @@ def standing_bundle(
         naction=len(order),
     )  # fmt: skip
     action = ActionSpec(
-        joint_names=order, default_pose=tuple(pose.tolist()), moved=order, scale=(0.25,) * len(order), clip=10.0
+        joint_names=order,
+        default_pose=tuple(pose.tolist()),
+        controlled_joints=order,
+        scale=(0.25,) * len(order),
+        clip=10.0,
     )
     weight = np.zeros((len(order), seen.nactor), np.float32)
     weight[:, 6] = 4.0 * swing

@@ -61,7 +61,7 @@ class Holds:
 
 
 def made_bundle(spec: PolicySpec, size: float = 0.0) -> SimpleNamespace:
-    naction = len(spec.action.moved)
+    naction = len(spec.action.controlled_joints)
     return SimpleNamespace(
         passport=SimpleNamespace(policy=spec),
         hash="0" * 64,

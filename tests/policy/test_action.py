@@ -12,7 +12,7 @@ SPEC = ActionSpec(
     default_pose=(0.1, 0.2, 0.3),
     low=(-1.0, -0.5, -1.0),
     high=(1.0, 0.5, 1.0),
-    moved=("c", "a"),
+    controlled_joints=("c", "a"),
     scale=(0.5, 2.0),
     clip=1.0,
 )
@@ -76,8 +76,8 @@ def test_relative_targets_add_up_until_the_limit_and_leave_what_was_given_alone(
         ({"low": (-1.0,)}, "one number for each joint"),
         ({"scale": (0.5,)}, "one number for each joint"),
         ({"clip": ((-1.0, 1.0),)}, "for each action"),
-        ({"moved": ("c", "aa")}, "'aa' is not a joint"),
-        ({"moved": ("c", "c")}, "'c' twice"),
+        ({"controlled_joints": ("c", "aa")}, "'aa' is not a joint"),
+        ({"controlled_joints": ("c", "c")}, "'c' twice"),
         ({"low": (-1.0, 0.6, -1.0)}, "below"),
         ({"clip": ((1.0, -1.0), (-1.0, 1.0))}, "below"),
         ({"clip": -1.0}, "below"),
@@ -113,4 +113,4 @@ def test_residual_actions_are_added_to_the_first_columns_of_the_command():
     with pytest.raises(TrueupError, match="reference motion"):
         mapping.target(rows(0.5, -0.25), command=rows(0.0, 0.0))
     with pytest.raises(ValueError, match="not both"):
-        ActionMap(ActionSpec(**msgspec.to_builtins(SPEC) | {"residual": True, "relative": True}))
+        ActionMap(ActionSpec(**msgspec.structs.asdict(SPEC) | {"residual": True, "relative": True}))

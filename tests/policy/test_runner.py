@@ -27,7 +27,7 @@ SPEC = PolicySpec(
     observation=ObservationSpec(
         joint_names=("a", "b"), default_pose=(0.0, 0.0), terms=(Term("joint_pos"),), ncommand=0, naction=2
     ),
-    action=ActionSpec(joint_names=("a", "b"), default_pose=(0.0, 0.0), moved=("a", "b"), scale=(1.0, 1.0)),
+    action=ActionSpec(joint_names=("a", "b"), default_pose=(0.0, 0.0), controlled_joints=("a", "b"), scale=(1.0, 1.0)),
 )
 
 

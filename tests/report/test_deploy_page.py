@@ -53,9 +53,12 @@ def test_exit_codes(ended, passed, code):
 
 def test_the_next_rung_is_named_until_the_last():
     bundle = Path("walk.bundle")
-    assert next_line(deployed().record, bundle) == "trueup deploy walk.bundle --rung full --driver twin:mild?seed=0"
-    assert next_line(deployed(rung="full").record, bundle) == ""
-    assert next_line(deployed(passed=False).record, bundle) == ""
+    command = "trueup deploy walk.bundle --rung full --driver "
+    assert next_line(deployed(next_driver="twin:mild?base=free"), bundle) == f"{command}'twin:mild?base=free'"
+    assert next_line(deployed(next_driver="unitree:eth0"), bundle) == f"{command}unitree:eth0"
+    assert next_line(deployed(uncertified="no certificate"), bundle) == f"{command}DRIVER --uncertified"
+    assert next_line(deployed(rung="full"), bundle) == ""
+    assert next_line(deployed(passed=False), bundle) == ""
 
 
 def test_figures_have_numbers_with_units():

@@ -153,5 +153,8 @@ def test_scales_for_another_number_of_joints_are_refused():
 
 def test_a_joint_to_be_moved_that_the_robot_lacks_is_told_with_those_it_has():
     robot = load_robot("pendulum").spec
-    with pytest.raises(TrueupError, match=f"moves joint 'elbow'.*{robot.joint_names[0]}.*actions.moved"):
-        build(replace(load_task("pendulum-swingup"), actions=Actions(moved=("elbow",))), EnvCfg(nenv=1, threads=1))
+    with pytest.raises(TrueupError, match=f"moves joint 'elbow'.*{robot.joint_names[0]}.*actions.controlled_joints"):
+        build(
+            replace(load_task("pendulum-swingup"), actions=Actions(controlled_joints=("elbow",))),
+            EnvCfg(nenv=1, threads=1),
+        )

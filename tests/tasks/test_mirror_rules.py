@@ -74,14 +74,14 @@ def test_hidden_strengths_change_sides_and_stay_positive_while_biases_of_hips_ch
 
 
 def test_moving_one_side_only_has_no_mirror():
-    task = replace(TASK, actions=Actions(moved=NAMES[:3]))
+    task = replace(TASK, actions=Actions(controlled_joints=NAMES[:3]))
     with pytest.raises(TrueupError, match=r"actions move 'FL_hip_joint' but not its counterpart.*symmetric=False"):
         TaskEnv(task, EnvCfg(nenv=1, threads=1, randomize=False, pushes=False))
 
 
 def test_legs_that_are_moved_in_pairs_are_mirrored_among_themselves():
     rear = tuple(name for name in NAMES if name.startswith("R"))
-    task = replace(TASK, actions=Actions(moved=rear))
+    task = replace(TASK, actions=Actions(controlled_joints=rear))
     mirror = TaskEnv(task, EnvCfg(nenv=1, threads=1, randomize=False, pushes=False)).mirror
     np.testing.assert_array_equal(mirror.action_index, [3, 4, 5, 0, 1, 2])
     np.testing.assert_array_equal(mirror.action_sign, [-1, 1, 1, -1, 1, 1])

@@ -237,8 +237,8 @@ def test_joints_that_are_not_in_legs_hold_still(tmp_path: Path) -> None:
     init_robot(tmp_path / "dog.xml", tmp_path / "dog")
     done = init_task(tmp_path / "dog", GO2, tmp_path / "task.py")
     task = load_task(done.call)
-    assert task.actions.moved is not None
-    assert "arm_lift" not in task.actions.moved
+    assert task.actions.controlled_joints is not None
+    assert "arm_lift" not in task.actions.controlled_joints
     env = make_env(task, EnvCfg(nenv=1, threads=1))
     own = load_robot(tmp_path / "dog").spec
     at = own.joint_names.index("arm_lift")

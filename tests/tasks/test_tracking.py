@@ -160,7 +160,7 @@ def their_layout():
             naction=29,
             widths={"reference": 58, "reference_rotation": 6},
         ),
-        action=ActionSpec(joint_names=order, default_pose=(0.1,) * 29, moved=order, scale=(0.25,) * 29),
+        action=ActionSpec(joint_names=order, default_pose=(0.1,) * 29, controlled_joints=order, scale=(0.25,) * 29),
     )
 
 

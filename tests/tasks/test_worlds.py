@@ -175,7 +175,7 @@ def test_a_policy_with_joints_in_another_order_moves_the_same_joints() -> None:
     spec = msgspec.structs.replace(
         spec,
         observation=turned(spec.observation, "default_pose"),
-        action=turned(spec.action, "default_pose", "low", "high", "moved", "scale"),
+        action=turned(spec.action, "default_pose", "low", "high", "controlled_joints", "scale"),
     )
     world, (driver,) = arms(1)
     seen = []

@@ -129,8 +129,8 @@ def test_joints_of_a_group_are_told_by_their_distance_from_the_pose():
 
 def test_a_humanoid_walks_with_legs_and_waist():
     task = load_task("g1-velocity")
-    assert not [name for name in task.actions.moved if not re.search("hip|knee|ankle|waist", name)]
-    assert len(task.actions.moved) == 15
+    assert not [name for name in task.actions.controlled_joints if not re.search("hip|knee|ankle|waist", name)]
+    assert len(task.actions.controlled_joints) == 15
 
 
 def test_a_humanoid_steps_and_falls_when_it_is_left_to_itself():

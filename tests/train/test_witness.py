@@ -198,7 +198,7 @@ def test_public_policies_fit_their_layouts(folder):
     layout = read_layout(file, joint_names=tuple(motors) if file.name == "deploy.yaml" else ())
     net = OnnxNet(POLICIES / folder / "policy.onnx", 2)
     assert net.nobs == layout.observation.nactor
-    assert net.naction == len(layout.action.moved)
+    assert net.naction == len(layout.action.controlled_joints)
     assert layout.control_hz == pytest.approx(50.0)
     if folder != "go2_robot_lab":  # Isaac's breadth-first order
         assert layout.joint_names[:3] == ("left_hip_pitch_joint", "right_hip_pitch_joint", "waist_yaw_joint")

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from trueup.core.errors import TrueupError
 from trueup.deploy.control.controller import ControlCfg
 from trueup.deploy.control.goal import AskedGoal
-from trueup.deploy.ladder.records import RUNG_CFGS, Climber, RungCfg, held, require_below
+from trueup.deploy.ladder.records import BASES, RUNG_CFGS, Climber, RungCfg, held, require_below
 from trueup.deploy.preflight import Disagreement, check_passport, refuse
 from trueup.deploy.startup import Startup
 from trueup.deploy.verbs import DeployVerb
@@ -91,7 +91,7 @@ def check_files(verb: DeployVerb, say: Say) -> Asked:
 
 def _check_hold(reference: str, rung: str) -> None:
     """Rung hang needs a twin with a fixed base, the walking rungs one with a free base."""
-    wanted = {"hang": "fixed", "ground": "free", "full": "free"}.get(rung)
+    wanted = BASES.get(rung)
     if wanted is not None and reference.startswith("twin:"):
         found = twin_options(reference.removeprefix("twin:")).base
         if found != wanted:

@@ -6,6 +6,7 @@ sent before all of them pass.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import time
 from contextlib import ExitStack
@@ -22,7 +23,7 @@ from trueup.deploy.asked import Asked, Say, check_files
 from trueup.deploy.control.controller import Controller, bundle_target_reach
 from trueup.deploy.control.monitors import MonitorCfg
 from trueup.deploy.ladder.judge import judge_replay, judge_run, judge_shadow
-from trueup.deploy.ladder.records import RungAnswer, RungRecord, write_record
+from trueup.deploy.ladder.records import BASES, RUNGS, RungAnswer, RungRecord, held, write_record
 from trueup.deploy.ladder.replay import LogReplay, golden_difference, replay_log
 from trueup.deploy.ladder.shadow import Shadowed, listening_driver, shadow
 from trueup.deploy.preflight import Disagreement, check_driver, check_states, refuse
@@ -55,6 +56,7 @@ class Deployed(Shown):
     shadowed   of shadow; difference and log of replay
     guard      the motor guard's summary of the run
     startup    seconds from the start of the process to the first command, by part
+    next_driver  what --driver takes on the next rung, "" where it is not known
     """
 
     record: RungRecord
@@ -66,6 +68,7 @@ class Deployed(Shown):
     log: LogReplay | None = None
     guard: GuardSummary | None = None
     startup: dict[str, float] = field(default_factory=dict)
+    next_driver: str = ""
 
     @property
     def passed(self) -> bool:
@@ -85,7 +88,13 @@ def deploy(verb: DeployVerb, say: Say = _log.info) -> Deployed:
     if verb.rung == "replay":
         return _replay(asked)
     folder = make_folder(verb.out or _run_folder(asked.bundle.path, verb.rung))
-    return _shadow(asked, folder, say) if verb.rung == "shadow" else _run(asked, folder, say)
+    try:
+        return _shadow(asked, folder, say) if verb.rung == "shadow" else _run(asked, folder, say)
+    except TrueupError:
+        if verb.out is None:
+            with contextlib.suppress(OSError):  # there is something in it
+                folder.rmdir()
+        raise
 
 
 def _run_folder(bundle: Path, rung: str) -> Path:
@@ -221,7 +230,9 @@ def _writer(asked: Asked, folder: Path, *, has_imu: bool) -> RowWriter:
         control_hz=spec.control_hz,
         has_imu=has_imu,
         settings={"smoothing": control.smoothing, "target_step": control.target_step, "engine": control.engine},
-        columns=column_widths(len(names), spec.observation.ncommand, spec.observation.nactor, len(spec.action.moved)),
+        columns=column_widths(
+            len(names), spec.observation.ncommand, spec.observation.nactor, len(spec.action.controlled_joints)
+        ),
         meta={
             "rung": asked.verb.rung,
             "driver": asked.verb.driver,
@@ -273,5 +284,18 @@ def _recorded(
         },
         folder="" if folder is None else str(folder),
     ).sealed()  # fmt: skip
-    path = write_record(climber, record)
-    return Deployed(record=record, path=path, folder=folder, startup=asked.startup.parts, **parts)  # type: ignore[arg-type]
+    return Deployed(
+        record=record,
+        path=write_record(climber, record),
+        folder=folder,
+        startup=asked.startup.parts,
+        next_driver=_next_driver(asked),
+        **parts,  # type: ignore[arg-type]
+    )
+
+
+def _next_driver(asked: Asked) -> str:
+    """The driver of this run; a twin is held as the next rung needs it."""
+    rung, reference = asked.verb.rung, asked.verb.driver or ""
+    following = RUNGS[min(RUNGS.index(rung) + 1, len(RUNGS) - 1)]
+    return held(reference, BASES.get(following, "") if asked.robot.spec.base.floating else "")

@@ -20,7 +20,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     relative  the target before takes the place of the default pose: an action is a speed, and targets move smoothly
     residual  the command's first columns, one of each joint, are added: a reference pose minus the default one
-    moved  joints that the policy moves, in the order of its outputs; the others stay in the default pose
+    controlled_joints  joints that the policy moves, in the order of its outputs; the others stay in the default pose
     low, high  empty: targets are not limited
     clip  one number for all actions, (low, high) of each, or None
     observe_clipped  the policy's next observation holds the clipped action instead of its own output
@@ -30,8 +30,8 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     default_pose: tuple[float, ...]
     low: tuple[float, ...] = ()
     high: tuple[float, ...] = ()
-    moved: tuple[str, ...]
-    scale: tuple[float, ...]  # of each moved joint, rad
+    controlled_joints: tuple[str, ...] = msgspec.field(name="moved")  # key of the format
+    scale: tuple[float, ...]  # of each controlled joint, rad
     clip: float | tuple[tuple[float, float], ...] | None = 10.0
     relative: bool = False
     residual: bool = False
@@ -39,20 +39,22 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     def __post_init__(self) -> None:
         limits = {len(limit) for limit in (self.low, self.high) if limit}
-        if limits | {len(self.default_pose)} != {len(self.joint_names)} or len(self.scale) != len(self.moved):
+        if limits | {len(self.default_pose)} != {len(self.joint_names)} or len(self.scale) != len(
+            self.controlled_joints
+        ):
             raise ValueError("an action spec needs one number for each joint")
         if self.relative and self.residual:
             raise ValueError("actions are relative to the last target or residuals on the command, not both")
-        if isinstance(self.clip, tuple) and len(self.clip) != len(self.moved):
+        if isinstance(self.clip, tuple) and len(self.clip) != len(self.controlled_joints):
             raise ValueError("clip needs one (low, high) for each action")
         clips = self.clip if isinstance(self.clip, tuple) else () if self.clip is None else ((-self.clip, self.clip),)
         if any(low > high for low, high in (*clips, *zip(self.low, self.high, strict=False))):
             raise ValueError("clip, low and high: an upper bound lies below its lower one")
-        for name in self.moved:
-            if self.moved.count(name) > 1:
-                raise ValueError(f"moved has the joint {name!r} twice")
+        for name in self.controlled_joints:
+            if self.controlled_joints.count(name) > 1:
+                raise ValueError(f"controlled_joints has the joint {name!r} twice")
             if name not in self.joint_names:
-                raise ValueError(f"moved joint {name!r} is not a joint{did_you_mean(name, self.joint_names)}")
+                raise ValueError(f"controlled joint {name!r} is not a joint{did_you_mean(name, self.joint_names)}")
 
 
 class ActionMap:
@@ -60,8 +62,8 @@ class ActionMap:
 
     def __init__(self, spec: ActionSpec) -> None:
         self.spec = spec
-        self.naction = len(spec.moved)
-        columns = [spec.joint_names.index(name) for name in spec.moved]
+        self.naction = len(spec.controlled_joints)
+        columns = [spec.joint_names.index(name) for name in spec.controlled_joints]
         self._columns = slice(None) if columns == list(range(len(spec.joint_names))) else np.array(columns)
         self._default, self._scale = np.array(spec.default_pose), np.array(spec.scale)
         self._low, self._high = (np.array(limit) if limit else None for limit in (spec.low, spec.high))

@@ -51,7 +51,7 @@ class MlpPolicy(PolicyRunner):
     def __init__(self, spec: PolicySpec, net: PolicyNet, nrow: int = 1) -> None:
         if net.spec.kind == "privileged":
             raise TrueupError("this policy needs the hidden factors, which no robot knows; export its student")
-        net.check(spec.observation.nactor, len(spec.action.moved))
+        net.check(spec.observation.nactor, len(spec.action.controlled_joints))
         self.spec = msgspec.structs.replace(spec, net=net.spec)
         super().__init__(net, nrow)
 

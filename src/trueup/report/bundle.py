@@ -42,7 +42,7 @@ def print_bundle(done: Exported, console: Console) -> None:
     facts = {
         "bundle": f"{bundle.path}   {bundle.hash[:16]}",
         "policy": f"task {spec.task}, robot {spec.robot}, {spec.control_hz:g} Hz, from {passport.origin.format}",
-        "network": f"{spec.observation.nactor} observations, {len(spec.action.moved)} actions, "
+        "network": f"{spec.observation.nactor} observations, {len(spec.action.controlled_joints)} actions, "
         f"{'with' if bundle.net(1).has_memory else 'no'} memory, opset {bundle.graph.opset}",
         "goal": goal or "none",
         "ranges": passport.ranges_missing if ranges is None else f"measured on {ranges.rows:,} observations",

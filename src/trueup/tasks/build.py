@@ -137,8 +137,10 @@ def sensing(task: Task, env: EnvCfg, sim: Simulation) -> tuple[ObservationSpec, 
     """Observation, action, goal and signals of a task around a simulation."""
     action = _action_spec(task, sim.robot) if task.layout is None else task.layout.action
     random = RowRandom(env.seed, "command", env.nenv, env.first_row)
-    goal = task.goal.start(GoalPlace(sim, action.moved, random, env.training))
-    sense = Sense(sim, Ground(sim.scene.terrain), len(action.moved), goal.ncommand, goal.chain, task.signals)
+    goal = task.goal.start(GoalPlace(sim, action.controlled_joints, random, env.training))
+    sense = Sense(
+        sim, Ground(sim.scene.terrain), len(action.controlled_joints), goal.ncommand, goal.chain, task.signals
+    )
     sense.goal = goal
     return _observation_spec(task, action, goal, sense), action, goal, sense
 
@@ -155,7 +157,7 @@ def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) 
         default_pose=tuple(spec.default_pose.tolist()),
         terms=task.observations.actor,
         ncommand=goal.ncommand,
-        naction=len(action.moved),
+        naction=len(action.controlled_joints),
         command_step=goal.command_step,
         history=task.observations.history,
         widths={name: sense.width(name) for name in others},
@@ -180,12 +182,12 @@ def with_servo(robot: Robot, servo: Servo) -> Robot:
 
 def _action_spec(task: Task, robot: Robot) -> ActionSpec:
     spec = robot.spec
-    moved = task.actions.moved or spec.joint_names
+    moved = task.actions.controlled_joints or spec.joint_names
     missing = [name for name in moved if name not in spec.joint_names]
     if missing:
         raise TrueupError(
             f"task {task.name!r} moves joint {missing[0]!r}, which robot {spec.name!r} does not have (its joints: "
-            f"{', '.join(spec.joint_names)}): name this robot's joints in `actions.moved`"
+            f"{', '.join(spec.joint_names)}): name this robot's joints in `actions.controlled_joints`"
         )
     scale = task.actions.scale
     scales = (scale,) * len(moved) if isinstance(scale, float) else scale
@@ -196,7 +198,7 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         default_pose=tuple(spec.default_pose.tolist()),
         low=tuple(spec.position_low.tolist()),
         high=tuple(spec.position_high.tolist()),
-        moved=moved,
+        controlled_joints=moved,
         scale=scales,
         clip=task.actions.clip,
         relative=task.actions.relative,

@@ -186,7 +186,9 @@ class TaskEnv:
         draws = self.variation.randomizer
         critic = [term.signal for term in self.task.observations.critic]
         factors = [] if draws is None else draws.factor_names
-        return make_mirror(self._sense, self.observation_spec, self.goal, critic, factors, self.action_spec.moved)
+        return make_mirror(
+            self._sense, self.observation_spec, self.goal, critic, factors, self.action_spec.controlled_joints
+        )
 
     def _begin(self, ids: Ids) -> None:
         qpos, qvel = self._starts.draw(ids, self.climb)

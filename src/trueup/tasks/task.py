@@ -61,13 +61,13 @@ class Observations:
 
 @dataclass(frozen=True, kw_only=True)
 class Actions:
-    """target = default_pose + scale * action; `moved` None: every joint.
+    """target = default_pose + scale * action; `controlled_joints` None: every joint.
 
     relative  last target + scale * action;  residual: reference pose, the command's first columns, + scale * action
     """
 
     scale: float | tuple[float, ...] = 0.25
-    moved: tuple[str, ...] | None = None
+    controlled_joints: tuple[str, ...] | None = None
     clip: float = 10.0
     relative: bool = False
     residual: bool = False

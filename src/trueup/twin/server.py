@@ -28,7 +28,7 @@ import msgspec
 import mujoco
 
 from trueup.core.errors import TrueupError
-from trueup.hardware.realtime import TWIN, raise_priority
+from trueup.hardware.realtime import TWIN, lock_memory, raise_priority
 from trueup.hardware.twin_cfg import ServeCfg
 from trueup.robot.load import Robot
 from trueup.robot.spec import RobotSpec
@@ -61,6 +61,7 @@ def serve(cfg: ServeCfg, robot: Robot, on_ready: Callable[[ServedTwin], None] | 
     gc.freeze()  # what is here stays: collections while the robot moves need not look at it
     if cfg.realtime_priority and not cfg.lockstep:
         raise_priority(TWIN, inherited=True)
+        lock_memory()
     with _stops_on_signal():
         _log.info("twin %s listens: %s", twin.name, server.reference)
         if on_ready is not None:

@@ -271,10 +271,22 @@ def test_a_guard_that_is_told_to_end_damps_and_lets_go(tmp_path: Path) -> None:
     driver.connect()
     drive(driver, 0.1)
     os.kill(driver.guard_pid, signal.SIGTERM)
-    with pytest.raises(TrueupError):
+    with pytest.raises(GuardTripped, match="stop.*told to end by a signal"):
         drive(driver, 2.0)
     driver.close()
     assert [note["what"] for note in notes(log)][-4:] == ["damp", "damp", "damp", "close"]
+
+
+@in_time
+@medium
+def test_a_guard_that_is_killed_is_told_with_what_is_left_to_the_robot(tmp_path: Path) -> None:
+    driver = GuardDriver(reference(tmp_path / "log"), ROBOT, PATIENT, command_hz=500.0)
+    driver.connect()
+    drive(driver, 0.1)
+    os.kill(driver.guard_pid, signal.SIGKILL)
+    with pytest.raises(TrueupError, match=r"was killed by SIGKILL; the robot is left to its own watchdog"):
+        drive(driver, 2.0)
+    driver.close()
 
 
 @in_time

@@ -197,7 +197,7 @@ def _target_offsets(passport: Passport, observation: tuple[float, ...]) -> Float
     assert columns is not None
     term = next(term for term in passport.policy.observation.terms if term.signal == "action")
     out, shown = np.zeros(len(passport.joint_names)), np.abs(np.array(term.scale, np.float64))
-    moved = [passport.joint_names.index(name) for name in action.moved]
+    moved = [passport.joint_names.index(name) for name in action.controlled_joints]
     out[moved] = np.array(action.scale) * np.array(observation)[columns] / np.where(shown > 0.0, shown, 1.0)
     return out
 

@@ -22,6 +22,7 @@ from trueup.hardware.drivers.open import same_twin
 
 Rung = Literal["replay", "shadow", "hang", "ground", "full"]
 RUNGS: tuple[Rung, ...] = get_args(Rung)
+BASES = {"hang": "fixed", "ground": "free", "full": "free"}  # of a twin whose base floats: in the air, on the ground
 SCHEMA = 1
 _MAX_BYTES = 1_000_000
 

@@ -161,7 +161,7 @@ class DeploySession:
         command = self._ramp.command(self._controller, k, self.cfg.gain)
         if k == 0:
             self.first_tick_s = time.perf_counter()
-        sent = self._send(command)
+        sent = self._driver.write(command)
         self._record(k, "ramp", state, sent, began=began, late=late)
         if k + 1 >= self._ramp.steps + self._ramp.rest:
             self._begin_policy(k + 1, state)
@@ -187,7 +187,7 @@ class DeploySession:
             self._record(k, "policy", state, None, step, watched, began=began, late=late)
             self._end("tripped", "monitor", watched.reason)
             return
-        sent = self._send(self._controller.command(step.target, self.cfg.gain))
+        sent = self._driver.write(self._controller.command(step.target, self.cfg.gain))
         self._target = step.target
         self._record(k, "policy", state, sent, step, watched, began=began, late=late)
         self._figures.add(state, step.target, watched, late_s=late, step_s=took, missed=missed)
@@ -228,7 +228,7 @@ class DeploySession:
                 if watched.reason:
                     self._end("tripped", "monitor", watched.reason)
                     return False
-                sent = self._send(self._controller.command(step.target, self.cfg.gain))
+                sent = self._driver.write(self._controller.command(step.target, self.cfg.gain))
                 self._target = step.target
                 self._record(first + k, "policy", state, sent, step, watched, began=began, late=0.0)
                 return True
@@ -240,7 +240,7 @@ class DeploySession:
                 command = ramps[0].command(self._controller, k - still, self.cfg.gain)
             else:
                 command = fade(self._controller, self._controller.default_pose, share, self.cfg.gain)
-            self._record(first + k, "exit", state, self._send(command), began=began, late=0.0)
+            self._record(first + k, "exit", state, self._driver.write(command), began=began, late=0.0)
             return share > 0.0
 
         try:
@@ -265,9 +265,6 @@ class DeploySession:
             self._ended = (ended, guard, reason)
 
     # --- out ---
-    def _send(self, command: Command) -> Command:
-        return self._driver.write(command)
-
     def _record(
         self,
         k: int,

@@ -20,11 +20,12 @@ def undisturbed(*, realtime: bool) -> Iterator[None]:
     gc.disable()
     sys.setswitchinterval(SWITCH_S)
     before = raise_priority(PRIORITY) if realtime else {}
-    is_locked = realtime and lock_memory()
+    if realtime:
+        lock_memory()
     try:
         yield
     finally:
-        if is_locked:
+        if realtime:
             unlock_memory()
         restore_priority(before)
         sys.setswitchinterval(switch_s)

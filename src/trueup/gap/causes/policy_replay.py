@@ -80,7 +80,7 @@ def not_replayable(bundle: PolicyBundle, log: Log) -> str:
         return f"no log has {spec.observation.others[0]!r}, which it observes"
     if bundle.net(1).has_memory:
         return "it has a memory of its own"
-    if spec.action.residual or 2 * spec.observation.ncommand > len(spec.action.moved):
+    if spec.action.residual or 2 * spec.observation.ncommand > len(spec.action.controlled_joints):
         return "its commands are too many to be told from its targets"
     return ""
 
@@ -110,7 +110,7 @@ class PolicyReplay:
         """
         action, goal = self.bundle.passport.policy.action, self.bundle.passport.goal
         net, mapped = GraphNet(feeding.graph, self.bundle.path, rounding=_ROUNDING), ActionMap(action)
-        columns = [action.joint_names.index(name) for name in action.moved]
+        columns = [action.joint_names.index(name) for name in action.controlled_joints]
         recorded = self._targets()
         before, wanted = recorded[at - 1], recorded[at][:, columns]
         builder, frames = ObservationBuilder(feeding.seen), self._frames(feeding.seen, lag, at)
@@ -159,7 +159,7 @@ class PolicyReplay:
     def _actions(self) -> Float32:
         """The policy's outputs (K, naction), read back from the targets of all steps."""
         action, targets = self.bundle.passport.policy.action, self._targets()
-        columns = [action.joint_names.index(name) for name in action.moved]
+        columns = [action.joint_names.index(name) for name in action.controlled_joints]
         pose = np.array(action.default_pose)[None]
         rest = np.vstack([pose, targets[:-1]]) if action.relative else pose
         return ((targets - rest)[:, columns] / np.array(action.scale)).astype(np.float32)

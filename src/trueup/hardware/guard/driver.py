@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import select
+import signal
 import socket
 import subprocess
 import sys
@@ -28,6 +29,7 @@ _START_S = 90.0  # longest start of a twin on a busy machine
 _ANSWER_S = 0.004  # real time: longest wait of `write` for the guard's answer
 _STEP_S = 10.0  # lock-step: a control step of a twin
 _SILENCE_S, _END_S = 2.0, 8.0
+_REAP_S = 0.2  # between the end of the channel and that of the process
 
 
 class GuardDriver(ConnectedWithin):
@@ -221,6 +223,7 @@ class GuardDriver(ConnectedWithin):
         except BlockingIOError:
             raise TrueupError("the motor guard does not take commands in time") from None
         except OSError:
+            self.poll()  # raises with its last words
             raise self._gone() from None
 
     def _await(self, is_there: Callable[[], bool], timeout_s: float) -> bool:
@@ -236,10 +239,11 @@ class GuardDriver(ConnectedWithin):
             select.select([channel], [], [], left)
 
     def _take(self, channel: socket.socket) -> None:
-        try:
-            data = channel.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT)
-        except ConnectionError:
-            data = b""
+        data = b""
+        for _ in range(2):  # what it sent last comes after the error that it is gone
+            with contextlib.suppress(ConnectionError):
+                data = channel.recv(wire.MAX_FRAME_BYTES, socket.MSG_DONTWAIT)
+                break
         if not data:
             raise self._gone()
         frame = wire.decode(data)
@@ -263,7 +267,15 @@ class GuardDriver(ConnectedWithin):
             raise GuardTripped(self.trip)
 
     def _gone(self) -> TrueupError:
-        return TrueupError(f"the motor guard has ended: {self._last_words()}")
+        if self.trip is not None:
+            return GuardTripped(self.trip)
+        code = 0
+        if self._child is not None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                code = self._child.wait(_REAP_S)
+        how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"has ended: {self._last_words()}"
+        left = "; the robot is left to its own watchdog" if self._sent is not None else ""
+        return TrueupError(f"the motor guard {how}{left}")
 
 
 def _environment() -> dict[str, str]:

@@ -126,6 +126,8 @@ def _run(order: Order, driver: Driver, channel: socket.socket, recorder: GuardRe
         guard.stop(GuardFault("driver", f"the guard itself failed: {error!r}"), time.monotonic())
         raise
     finally:
+        if stop.is_set():
+            guard.stop(GuardFault("stop", "the motor guard was told to end by a signal"), time.monotonic())
         for _ in range(_DAMPINGS):
             link.damp()
             if driver.realtime:

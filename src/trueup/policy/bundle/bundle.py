@@ -108,7 +108,7 @@ def check_network(passport: Passport, graph: OnnxGraph, folder: Path) -> None:
     net, spec = GraphNet(graph, folder / NETWORK), passport.policy
     for what, found, required in (
         ("observations", net.nobs, spec.observation.nactor),
-        ("actions", net.naction, len(spec.action.moved)),
+        ("actions", net.naction, len(spec.action.controlled_joints)),
     ):
         if found != required:
             raise TrueupError(f"has {found} {what}, but the passport says {required}", file=folder / NETWORK)

@@ -43,7 +43,7 @@ def make_golden(passport: Passport, net: Callable[[int], GraphNet], steps: int =
     out: Arrays = {"joint_names": np.array(sorted(passport.joint_names))}
     out |= {f"walk/{name}": values for name, values in _stimulus(passport, rng, length, 1.0).items()}
     out |= {f"extreme/{name}": values for name, values in _stimulus(passport, rng, _STEPS, _FAR).items()}
-    naction, nactor = len(passport.policy.action.moved), passport.policy.observation.nactor
+    naction, nactor = len(passport.policy.action.controlled_joints), passport.policy.observation.nactor
     out["extreme/given"] = (_FAR * rng.uniform(-1.0, 1.0, (_STEPS, _ROWS, naction))).astype(np.float32)
     out["random/obs"] = rng.normal(0.0, 1.0, (_RANDOM, nactor)).astype(np.float32)
     return out | respond(passport, net, out)
@@ -171,7 +171,7 @@ def _chain(
     order = JointOrder(spec.action.joint_names, tuple(sorted(spec.action.joint_names)))
     steps, rows = given["restart"].shape
     builder, mapping = ObservationBuilder(spec.observation, rows), ActionMap(spec.action)
-    seen = np.zeros((rows, len(spec.action.moved)), np.float32)
+    seen = np.zeros((rows, len(spec.action.controlled_joints)), np.float32)
     target = np.zeros((rows, len(spec.action.joint_names)))
     kept: dict[str, list[NDArray[np.generic]]] = {"obs": [], "action": [], "target": [], "torque": []}
     for k in range(steps):
@@ -241,7 +241,7 @@ def _check_shapes(passport: Passport, golden: Mapping[str, NDArray[np.generic]],
         if not fits:
             raise TrueupError(f"its readings {part!r} do not fit the passport", file=file)
     given, random = golden.get("extreme/given", np.zeros(0)), golden.get("random/obs", np.zeros(0))
-    if given.shape != (*golden["extreme/restart"].shape, len(spec.action.moved)) or random.ndim != 2:
+    if given.shape != (*golden["extreme/restart"].shape, len(spec.action.controlled_joints)) or random.ndim != 2:
         raise TrueupError("its actions do not fit the passport", file=file)
     if random.shape[1] != spec.observation.nactor or len(random) > _MAX_RANDOM:
         raise TrueupError("its observations do not fit the passport", file=file)

@@ -163,7 +163,7 @@ class Passport(Strict, frozen=True, kw_only=True):
     def _check_signs(self) -> None:
         """Check that the signs of a joint's observation and action scales agree."""
         names, action = self.joint_names, self.policy.action
-        moved = [self.signs[names.index(name)] for name in action.moved]
+        moved = [self.signs[names.index(name)] for name in action.controlled_joints]
         scales: dict[str, tuple[list[int], Numbers]] = {"action": (moved, action.scale)}
         for term in self.policy.observation.terms:
             if term.signal in ("joint_pos", "joint_vel"):

@@ -104,7 +104,7 @@ def _of_joints(passport: Passport, robot: RobotLimits) -> list[str]:
         stated["lowest target of"] = (np.array(spec.action.low), low, high, "rad")
     if spec.action.high:
         stated["highest target of"] = (np.array(spec.action.high), low, high, "rad")
-    moved = [passport.joint_names.index(name) for name in spec.action.moved]
+    moved = [passport.joint_names.index(name) for name in spec.action.controlled_joints]
     reach = np.zeros(len(low))
     reach[moved] = np.abs(spec.action.scale)
     stated["action scale of"] = (reach, np.zeros(len(low)), high - low, "rad")

@@ -161,7 +161,7 @@ def _layout(name: str, config: RlSarFile, joints: tuple[str, ...]) -> Layout:
         action=ActionSpec(
             joint_names=joints,
             default_pose=config.default_dof_pos,
-            moved=joints,
+            controlled_joints=joints,
             scale=each(config.action_scale, njoint),
             clip=tuple(zip(low, high, strict=True)) or None,
             observe_clipped=True,

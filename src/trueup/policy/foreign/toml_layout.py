@@ -165,7 +165,7 @@ def _action(action: ActionFile, joints: tuple[str, ...], pose: Numbers, signs: t
         default_pose=_turn(pose if action.offset is None else action.offset, signs),
         low=low,
         high=high,
-        moved=joints,
+        controlled_joints=joints,
         scale=_turn(each(action.scale, len(joints)), signs),
         clip=action.clip,
         observe_clipped=action.observe_clipped,

@@ -115,7 +115,7 @@ def read(name: str, found: dict[str, Any], sdk_names: tuple[str, ...]) -> Layout
             default_pose=each(action.offset, len(ids)),
             low=tuple(low for low, _ in action.clip or ()),
             high=tuple(high for _, high in action.clip or ()),
-            moved=joints,
+            controlled_joints=joints,
             scale=each(action.scale, len(ids)),
             clip=None,
         ),

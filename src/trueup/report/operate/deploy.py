@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from trueup.deploy.deploy import Deployed
-    from trueup.deploy.ladder.records import RungRecord
     from trueup.deploy.session.outcome import RunOutcome
     from trueup.report.page import Page
 
@@ -66,14 +65,17 @@ def verdict_line(deployed: Deployed) -> str:
     return f"rung {record.rung} not passed: {failed}"
 
 
-def next_line(record: RungRecord, bundle: Path) -> str:
+def next_line(deployed: Deployed, bundle: Path) -> str:
     """Next step after a passed rung."""
     from trueup.deploy.ladder.records import RUNGS
 
+    record, driver = deployed.record, deployed.next_driver or "DRIVER"
     k = RUNGS.index(record.rung)
     if not record.passed or k + 1 == len(RUNGS):
         return ""
-    return f"trueup deploy {bundle} --rung {RUNGS[k + 1]} --driver {record.identity or 'DRIVER'}"
+    quoted = f"'{driver}'" if set(driver) & set("?&") else driver  # shells take these for something else
+    options = " --uncertified" if record.uncertified else ""
+    return f"trueup deploy {bundle} --rung {RUNGS[k + 1]} --driver {quoted}{options}"
 
 
 def print_deployed(deployed: Deployed, console: Console) -> None:
@@ -98,7 +100,7 @@ def print_deployed(deployed: Deployed, console: Console) -> None:
     colour = "green" if deployed.exit_code == 0 else "red"
     console.print(f"[bold {colour}]{_escaped(verdict_line(deployed))}[/]", soft_wrap=True, highlight=False)
     console.print(f"record   {deployed.path}", soft_wrap=True, highlight=False)
-    following = next_line(record, _bundle(deployed))
+    following = next_line(deployed, _bundle(deployed))
     if following:
         console.print(f"next     {following}", soft_wrap=True, highlight=False)
 

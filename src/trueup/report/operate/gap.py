@@ -63,7 +63,8 @@ def verdict(found: GapResult) -> str:
         return f"NO COMMANDS IN THE LOG: farthest from simulation is {worst} ({found.distances[worst]:.2g} deviations)."
     first = found.causes[0]
     rivals = [cause.name for cause in found.causes[1:] if cause.tied] if first.excitation else []
-    where = f" ({', '.join(first.joints)})" if first.joints else ""
+    named = all(joint in first.evidence for joint in first.joints)
+    where = "" if named else f" ({', '.join(first.joints)})"
     text = f"{first.name.upper()}{where}: {first.evidence}."
     return f"{text} As good: {', '.join(rivals)}; to tell them apart: {first.excitation}." if rivals else text
 
@@ -104,23 +105,23 @@ def gap_page(found: GapResult) -> Page:
     )  # fmt: skip
     if found.causes:
         page.section("Causes")
-        columns = ("cause", "explains", "from", "to", "confidence", "evidence", "fix", "to tell apart")
-        page.table(
-            columns,
-            [
-                (Badge("warn" if cause.tied else "bad", cause.name), cause.explained, *cause.interval, cause.confidence,
-                 cause.evidence, cause.command, cause.excitation)
-                for cause in found.causes
-            ],
-            "Share of the squared mismatch of held-out windows that disappears, with its 90 % interval.",
-        )  # fmt: skip
+        columns = ("cause", "explains", "90 % interval", "likeliest in", "evidence", "to tell apart")
+        rows = [
+            (Badge("warn" if cause.tied else "bad", cause.name), f"{cause.explained:.0%}",
+             "{:.0%} to {:.0%}".format(*cause.interval), f"{cause.confidence:.0%}",
+             cause.evidence.rsplit(": explains", 1)[0], cause.excitation)
+            for cause in found.causes
+        ]  # fmt: skip
+        page.table(columns, rows, "Share of the squared mismatch of held-out windows that disappears.")
+        page.section("What fixes it")
+        for cause in found.causes[:_SHOWN]:
+            page.code(f"{cause.name}: {cause.command}")
     if found.pairs:
         page.section("With a second cause")
-        page.table(
-            ("first", "second", "together", "adds"), [(*pair.names, pair.explained, pair.adds) for pair in found.pairs]
-        )
+        both = [(*pair.names, *_shares(pair.explained, pair.adds)) for pair in found.pairs]
+        page.table(("first", "second", "together", "adds"), both)
     page.section("Everything that was tested")
-    ordered = sorted(found.tried.items(), key=lambda item: -item[1])
+    ordered = [(name, f"{share:.0%}") for name, share in sorted(found.tried.items(), key=lambda item: -item[1])]
     page.table(("hypothesis", "explains"), ordered, "Also what is too small to matter.")
     page.section("Mismatch by horizon")
     page.table(

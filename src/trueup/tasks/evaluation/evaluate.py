@@ -73,7 +73,7 @@ def evaluate(
         goal.hold(command)
     builder, mapping = ObservationBuilder(spec.observation, world.nrow), ActionMap(spec.action)
     order = JointOrder(spec.observation.joint_names, world.robot.joint_names)
-    action = np.zeros((world.nrow, len(spec.action.moved)), np.float32)
+    action = np.zeros((world.nrow, len(spec.action.controlled_joints)), np.float32)
     seen = _in_order(world.reading(), order)
     target = np.asarray(seen.joint_pos, np.float64)
     actor = builder.restart(seen, goal.values, action)

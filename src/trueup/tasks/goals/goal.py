@@ -46,7 +46,7 @@ class GoalPlace(NamedTuple):
     """
 
     sim: Simulation
-    moved: tuple[str, ...]
+    controlled_joints: tuple[str, ...]
     random: RowRandom
     training: bool = False
 

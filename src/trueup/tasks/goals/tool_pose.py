@@ -42,7 +42,7 @@ class ToolPose(HeldGoal):
         super().__init__(place, cfg.hold_s)
         robot = place.sim.robot
         self.chain = arm_chain(place.sim.model, robot)
-        self._table = reachable_poses(self.chain, robot, place.moved, cfg, place.sim.cfg.seed)
+        self._table = reachable_poses(self.chain, robot, place.controlled_joints, cfg, place.sim.cfg.seed)
 
     def _draw(self, ids: Ids) -> FloatArray:
         return self._table[(self._random.uniform(1, ids)[:, 0] * len(self._table)).astype(np.intp)]

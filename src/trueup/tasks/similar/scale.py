@@ -126,7 +126,7 @@ def _actions(task: Task, robot: Robot, laws: Laws) -> tuple[Number, ...]:
         after = tuple(kinds[min(laws.robot.joints[name].kind, max(kinds))] for name in names)
     out = [Number("scale", scale, after, "rad: angles are the same at any size")]
     if laws.robot.others:
-        out.append(Number("moved", "all", tuple(names), "the legs; other joints hold the default pose"))
+        out.append(Number("controlled_joints", "all", tuple(names), "the legs; other joints hold the default pose"))
     return tuple(out)
 
 

@@ -72,7 +72,7 @@ def g1_velocity() -> Task:
         rates=Rates(control_hz=50.0, physics_hz=200.0, episode_s=20.0),
         observations=LOCOMOTION_SIGNALS,
         servo=Servo(kp=_KP, kd=_KD),
-        actions=Actions(scale=0.25, moved=names[:15]),  # legs and waist; arms are held
+        actions=Actions(scale=0.25, controlled_joints=names[:15]),  # legs and waist; arms are held
         goal=VelocityGoal(forward=(-0.5, 1.0), sideways=(-0.3, 0.3), turn=(-0.5, 0.5), rate=(2.0, 2.0, 4.0)),
         rewards={
             "track_velocity": Reward(r.track_velocity, 1.5),

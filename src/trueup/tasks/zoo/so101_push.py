@@ -89,7 +89,7 @@ def so101_push() -> Task:
             critic=(CriticTerm("cube_vel", 2.0), CriticTerm("tool_pos", 5.0)),
         ),
         # Actions are speeds, 1.5 rad/s at most
-        actions=Actions(scale=0.06, moved=_ARM, clip=1.0, relative=True),
+        actions=Actions(scale=0.06, controlled_joints=_ARM, clip=1.0, relative=True),
         goal=ObjectTargetGoal(object="cube"),
         rewards={
             "reach_cube": Reward(r.Near(tool_from_behind, 0.1), 1.0),

@@ -32,7 +32,7 @@ def z1_reach() -> Task:
         # The arm's own gains (1000 and 100) drive torques from limit to limit: light links chatter at tens of rad/s.
         servo=Servo(kp=200.0, kd=10.0),
         # Actions are speeds, 3 rad/s at most: noise on absolute targets would make stiff joints thrash.
-        actions=Actions(scale=0.12, moved=_ARM, clip=1.0, relative=True),
+        actions=Actions(scale=0.12, controlled_joints=_ARM, clip=1.0, relative=True),
         goal=ToolPoseGoal(hold_s=(3.0, 5.0)),
         rewards={
             "tool_near": Reward(r.Near(r.tool_distance, 0.2), 1.0),

@@ -56,7 +56,7 @@ def import_net(verb: ImportPolicyVerb) -> Exported:
     found = GraphNet(net.graph, file)
     for what, expected, has in (
         ("observations", layout.observation.nactor, found.nobs),
-        ("actions", len(layout.action.moved), found.naction),
+        ("actions", len(layout.action.controlled_joints), found.naction),
     ):
         if expected != has:
             raise TrueupError(
