@@ -107,7 +107,8 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         when = "not reached" if reached is None else f"{reached:.1f}"
         rows.append((key.replace("_", " "), run["task"], f"{run['steps'] / 1e6:.2f} M", f"{run['minutes']:.1f}", asked,
                      f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}",
-                     _cell(run.get("nominal")), f"{100 * run['open_loop']['success']:.0f} %", when, "yes" if is_held else "no"))  # fmt: skip
+                     _cell(run.get("nominal")), f"{100 * run['open_loop']['success']:.0f} %", when,
+                     "yes" if is_held else "no"))  # fmt: skip
     head = ("motion", "task", "steps", "minutes in all", "asked", "to the end", "E_mpjpe mm", "E_g-mpjpe mm",
             "nominal robot", "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
     text = f"""## Following motions
