@@ -146,13 +146,13 @@ def false_trips(cfg: BenchCfg, part: Part) -> None:
     guard = replace(guard, realtime_priority=False)
 
     def measure(key: str) -> Numbers:
-        preset, seed = key.rsplit("-", 1)
+        preset, seed = key.partition(",")[0].rsplit("-", 1)
         reference = f"twin:{preset}?seed={seed}&base=free"
         return walk(
             bundle, robot, reference, guard, seconds=60.0 * cfg.minutes, seed=int(seed), command_hz=200.0, lockstep=True
         )
 
-    DEPLOY.each(part, list(cfg.twins), measure, fresh=cfg.fresh)
+    DEPLOY.each(part, [f"{twin}, {cfg.bundle.stem}" for twin in cfg.twins], measure, fresh=cfg.fresh)
     _merge_clean()
 
 

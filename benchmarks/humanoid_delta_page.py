@@ -76,7 +76,7 @@ def _delta(runs: dict[str, Runs]) -> tuple[Numbers, str]:
         if len(rivals) == 2 and not name.startswith("ideal"):
             beaten.append(own[-1] < min(rivals))
     head = ("target", "method", *HORIZONS, "of nothing, 1 s", "CPU-s")
-    joints = _joints(runs)
+    joints, diverged = _joints(runs), _diverged(runs)
     kept = {name: value for name, value in ratios.items() if not name.startswith("ideal")}
     good = f"{sum(value <= 0.6 for value in kept.values())} of {len(kept)}"
     early = f"{min(quarter.values()):.2f} to {max(quarter.values()):.2f}"
@@ -87,7 +87,7 @@ Asked: at 1 s at most 0.6 of doing nothing, and better than identification and d
 most 0.6 on {good} targets, and better than both on {sum(beaten)} of {len(beaten)} where both were measured. After
 0.25 s it is at {early} of doing nothing; published methods are all alike there: the gradient form fits
 single steps. Noise (as large as the correction) and randomisation are ways to train under, not models of a robot:
-their rows say how far their worlds are from it. {_which_form(forms)}
+their rows say how far their worlds are from it. {diverged} {_which_form(forms)}
 
 {table(head, rows)}
 
@@ -95,6 +95,16 @@ Which joints are corrected, root mean square in mrad:
 
 {joints}"""
     return {"open_loop_ratio": kept, "open_loop_best": f"{sum(beaten)} of {len(beaten)}"}, text
+
+
+def _diverged(runs: dict[str, Runs]) -> str:
+    """Where delta dynamics is worse than nothing."""
+    found = [one for one in _by_target(runs).values() if "delta dynamics" in one]
+    worse = sum(one["delta dynamics"]["global_mm"][-1] > one["delta action"]["without"][-1] for one in found)
+    if not worse:
+        return ""
+    return f"""Delta dynamics is worse than doing nothing on {worse} of {len(found)}: it is fitted to single steps from
+recorded states, and then runs through states of its own making."""
 
 
 def _which_form(forms: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:

@@ -6,8 +6,9 @@
     python benchmarks/humanoid_track.py retarget
     python benchmarks/humanoid_track.py checked [--policies FOLDER]
 
-Trainings are kept in FOLDER and not repeated; time is processor time of one core, all of a training included. Policies:
-a folder with `g1_dance_102` (rl_sar's layout and the CSV of its motion) and `g1_velocity` (unitree_rl_lab's).
+Trainings are kept in FOLDER and not repeated; with more steps and --fresh they go on. Time is processor time of one
+core, all of a training included. Policies: a folder with `g1_dance_102` (rl_sar's layout and the CSV of its motion) and
+`g1_velocity` (unitree_rl_lab's).
 """
 
 from __future__ import annotations
@@ -106,9 +107,10 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         when = "not reached" if reached is None else f"{reached:.1f}"
         rows.append((key.replace("_", " "), run["task"], f"{run['steps'] / 1e6:.2f} M", f"{run['minutes']:.1f}", asked,
                      f"{100 * run['success']:.0f} %", f"{run['mm']:.1f}", f"{run['global_mm']:.0f}",
-                     f"{100 * run['open_loop']['success']:.0f} %", when, "yes" if is_held else "no"))  # fmt: skip
+                     _cell(run.get("nominal")), f"{100 * run['open_loop']['success']:.0f} %", when,
+                     "yes" if is_held else "no"))  # fmt: skip
     head = ("motion", "task", "steps", "minutes in all", "asked", "to the end", "E_mpjpe mm", "E_g-mpjpe mm",
-            "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
+            "nominal robot", "open loop, to the end", "first reached, min", "at the end")  # fmt: skip
     text = f"""## Following motions
 
 Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets = those
@@ -117,7 +119,8 @@ that hold the reference by inverse dynamics + residual). Minutes are processor t
 without exploration, with sensor noise, command delay (0 to 20 ms), gains, masses, payload, friction and encoder offsets
 drawn from the task's whole ranges. A trial fails when the mean distance of the bodies from the reference exceeds 0.5 m;
 errors are means over the steps of trials that had not failed, relative to the root (E_mpjpe) and in the world
-(E_g-mpjpe). Open loop: the holding targets alone, without residuals. "First reached" is the first of the snapshots at a
+(E_g-mpjpe). Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding targets
+alone, without residuals. "First reached" is the first of the snapshots at a
 quarter, half, three quarters and the end of the steps.
 
 {table(head, rows)}
@@ -125,16 +128,15 @@ quarter, half, three quarters and the end of the steps.
     return numbers, text
 
 
+def _cell(run: Numbers | None) -> str:
+    return "" if run is None else f"{100 * run['success']:.0f} %, {run['mm']:.1f} mm"
+
+
 def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
     name = ("go2-track" if key in ("trot", "pace") else "g1-track") + f":{key}"
-    path, seconds = cfg.runs / key, 0.0
-    if not (path / "config.json").exists():
-        began = process_time()
-        run = RunCfg(task=name, threads=cfg.threads, learner=default_learner(name))
-        train(run, path, Budget(steps=steps, save_s=60.0))
-        seconds = process_time() - began
-        (path / "cpu_seconds.txt").write_text(f"{seconds:.1f}\n")
-    folder, minutes = RunFolder(path), float((path / "cpu_seconds.txt").read_text()) / 60
+    path = cfg.runs / key
+    run = RunCfg(task=name, threads=cfg.threads, learner=default_learner(name))
+    folder, minutes = RunFolder(path), _trained(run, path, steps)
     made = int(folder.newest().facts["steps"])
     per_iteration = made / int(folder.read_metrics()[-1]["iteration"])
     kept = folder.snapshot_iterations()
@@ -148,6 +150,8 @@ def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
     final = _trials(_env(name, cfg), PolicyRunner(folder.newest_policy(), TRIALS))
     env = _env(name, cfg)
     nothing = _trials(env, _Nothing(env.naction))
+    nominal = _env(name, cfg, randomize=False)
+    plain = _trials(nominal, PolicyRunner(folder.newest_policy(), TRIALS))
     curve.append({"minutes": minutes, **final})
     return {
         "task": name.partition(":")[0],
@@ -156,7 +160,20 @@ def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
         **final,
         "curve": curve,
         "open_loop": nothing,
+        "nominal": plain,
     }
+
+
+def _trained(run: RunCfg, path: Path, steps: int) -> float:
+    """Processor time of a training in minutes; it goes on where a call with fewer steps ended."""
+    spent = path / "cpu_seconds.txt"
+    seconds = float(spent.read_text()) if spent.exists() else 0.0
+    if not spent.exists() or int(RunFolder(path).newest().facts["steps"]) < steps:
+        began = process_time()
+        train(run, path, Budget(steps=steps, save_s=60.0), resume=spent.exists())
+        seconds += process_time() - began
+        spent.write_text(f"{seconds:.1f}\n")
+    return seconds / 60
 
 
 class _Nothing:
@@ -239,12 +256,8 @@ def _up_to(task: Task) -> Task:
 
 def _walked(cfg: BenchCfg) -> Numbers:
     path = cfg.runs / "velocity"
-    if not (path / "config.json").exists():
-        began = process_time()
-        run = RunCfg(task="g1-velocity", threads=cfg.threads, learner=default_learner("g1-velocity"))
-        train(run, path, Budget(steps=cfg.steps, save_s=60.0))
-        (path / "cpu_seconds.txt").write_text(f"{process_time() - began:.1f}\n")
-    folder, minutes = RunFolder(path), float((path / "cpu_seconds.txt").read_text()) / 60
+    run = RunCfg(task="g1-velocity", threads=cfg.threads, learner=default_learner("g1-velocity"))
+    folder, minutes = RunFolder(path), _trained(run, path, cfg.steps)
     env = _env(_up_to(load_task("g1-velocity")), cfg, randomize=False)
     result = assess(env, PolicyRunner(folder.newest_policy(), TRIALS), env.task.score, 20.0)
     made = int(folder.newest().facts["steps"])

@@ -128,6 +128,7 @@ DEPLOY = Parts(
         "sample",
         "false_trips",
         "timing",
+        "timing_loaded",
         "preflight",
         "wiggle",
         "recording",

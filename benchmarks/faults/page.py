@@ -185,6 +185,8 @@ def false_trip_section(slow: dict[str, Row], real: dict[str, Row]) -> tuple[dict
         ),
         "\n".join(lines),
     ]
+    if any("," not in name for name in slow):
+        text.append("Rows in lock-step that name no policy were measured with go2_velocity, on earlier code.")
     return numbers, "\n\n".join(text)
 
 
