@@ -26,6 +26,7 @@ from gap_cases import air_log, walk_log
 from gap_page import twin_numbers, twin_section
 from parts import Numbers, Parts
 
+from trueup.core.errors import TrueupError
 from trueup.gap.config import GapCfg
 from trueup.gap.gap import gap
 from trueup.gap.result import GapResult
@@ -57,6 +58,8 @@ class BenchCfg:
     fits: Path | None = None
     """Folder with calibrations of them: `so101/params.json`, `go2_air/params.json`."""
     fresh: bool = False
+    measure: bool = True
+    """--no-measure: publish the rows that are there."""
 
 
 def main(cfg: BenchCfg) -> None:
@@ -67,9 +70,11 @@ def main(cfg: BenchCfg) -> None:
         causes = [one for one in (*(IN_AIR if part == "air" else WALKING), CLEAN) if not cfg.only or one in cfg.only]
         # seeds outside, so that an interrupted run has a little of everything
         keys = [f"{cause} {seed}" for seed in range(cfg.first_seed, cfg.first_seed + cfg.seeds) for cause in causes]
+        asked, known = len(keys), _known(part)
+        keys = keys if cfg.measure else [key for key in keys if key in known]
         rows = GAP.each(part, keys, lambda key: diagnose(part, *split(key), cfg.bundle), fresh=cfg.fresh)  # noqa: B023
         all_rows = {key: one for walks in ("air", "walking") for key, one in _known(walks).items()}
-        GAP.merge(part, twin_numbers(rows, part, all_rows), twin_section(rows, part), _command(part, cfg.seeds))
+        GAP.merge(part, twin_numbers(rows, part, all_rows), twin_section(rows, part, asked), _command(part, cfg.seeds))
 
 
 def real(cfg: BenchCfg) -> None:
@@ -96,8 +101,17 @@ def diagnose(part: Part, cause: str, seed: int, bundle: Path | None) -> Numbers:
     log = air_log(ROBOT, cause, seed) if part == "air" else walk_log(ROBOT, _bundle(bundle), cause, seed)
     began = time.process_time()
     ran = bundle if part == "walking" else None
-    found = gap(ROBOT, log, GapCfg(pairs=False, horizons=False), bundle=ran).result
+    try:
+        found = gap(ROBOT, log, GapCfg(pairs=False, horizons=False), bundle=ran).result
+    except TrueupError as error:
+        return refused(str(error), float(log.time[-1] - log.time[0]))
     return judged(found, cause, time.process_time() - began, float(log.time[-1] - log.time[0]))
+
+
+def refused(why: str, log_s: float) -> Numbers:
+    """A diagnosis that was not made is a wrong answer."""
+    return {"first": "refused", "top1": False, "top3": False, "tied": False, "evidence": why, "cpu_s": 0.0,
+            "log_s": round(log_s, 1), "said": ["refused"], "explained": {}}  # fmt: skip
 
 
 def judged(found: GapResult, cause: str, cpu_s: float, log_s: float) -> Numbers:

@@ -35,8 +35,8 @@ def twin_numbers(rows: dict[str, Numbers], part: str, everything: dict[str, Numb
     return {**shares(everything), **own, f"cpu_s_{part}": cpu}
 
 
-def twin_section(rows: dict[str, Numbers], part: str) -> str:
-    """A table by cause, and every wrong answer."""
+def twin_section(rows: dict[str, Numbers], part: str, asked: int) -> str:
+    """A table by cause, and every wrong answer; `asked`: diagnoses that the command makes when it ends."""
     title, what = _WHERE[part]
     found = shares(rows)
     causes = list(dict.fromkeys(cause_of(key) for key in rows))
@@ -61,6 +61,8 @@ def twin_section(rows: dict[str, Numbers], part: str) -> str:
         f"(asked 90 %). One diagnosis takes {cpu:.0f} s of one core (median).",
         table(("planted", "twins", "first", "in first three", "first instead"), lines),
     ]
+    if len(rows) < asked:
+        text.insert(2, f"{len(rows)} of {asked} diagnoses are made; the same command goes on with the rest.")
     if missed:
         text += ["Every answer that was not right:", table(("twin", "said", "evidence of the first"), missed)]
     return "\n\n".join(text)
