@@ -5,8 +5,9 @@ import pytest
 
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
+from trueup.gap.causes.structure import on_clock
 from trueup.gap.config import GapCfg
-from trueup.gap.gap import _as_heard, gap
+from trueup.gap.gap import _as_heard, _windows, gap
 from trueup.gap.mismatch import Model
 from trueup.robot.load import load_robot
 from trueup.robot.model import ModelCfg
@@ -64,3 +65,10 @@ def test_commands_within_the_range_need_no_second_look() -> None:
 def test_a_log_too_short_to_judge_says_how_long_it_must_be(rows: int, words: str) -> None:
     with pytest.raises(TrueupError, match=words):
         gap("go2", _log(cut_off=False).window(0, rows))
+
+
+@pytest.mark.parametrize("scale", [0.6, 1.5])
+def test_a_log_on_another_clock_is_cut_at_the_same_rows(scale: float) -> None:
+    log, model = _log(cut_off=False).window(0, 270), Model(robot=load_robot("go2"), params=None, walking=False)
+    one, other = (_windows(model, [each], GapCfg(), RATE) for each in (log, on_clock(log, scale)))
+    assert np.array_equal(one.measured, other.measured)

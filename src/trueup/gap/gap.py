@@ -32,7 +32,7 @@ from trueup.gap.decide import LEAST, Ranked, best_of_each, rank, rank_alone, sus
 from trueup.gap.horizons import horizons
 from trueup.gap.mismatch import Model, losses, weighed
 from trueup.gap.result import CausePair, GapResult
-from trueup.gap.windows import LogWindows, cut, has_odometry, is_walking, joined
+from trueup.gap.windows import PAST_S, LogWindows, cut, has_odometry, is_walking, joined
 from trueup.policy.bundle.bundle import PolicyBundle, load_bundle
 from trueup.robot.load import Robot, load_robot
 from trueup.robot.model import trunk_body
@@ -135,9 +135,12 @@ def gap(
 
 def _windows(model: Model, logs: Sequence[Log], cfg: GapCfg, rate_hz: float) -> LogWindows:
     """Windows of all logs, with as many rows as at `rate_hz` whatever the rates of the logs."""
-    length_s = (cfg.window_s or _WINDOW_S[model.walking]) * rate_hz / rate_of(logs[0])
+    slower = rate_hz / rate_of(logs[0])
+    length_s, past_s = (cfg.window_s or _WINDOW_S[model.walking]) * slower, PAST_S * slower
     each = max(4, cfg.max_windows // len(logs))
-    found = joined([cut(model.robot, log, walking=model.walking, window_s=length_s, most=each) for log in logs])
+    found = joined(
+        [cut(model.robot, log, walking=model.walking, window_s=length_s, most=each, past_s=past_s) for log in logs]
+    )
     if found.count < LEAST_WINDOWS:
         seconds = sum(float(log.time[-1] - log.time[0]) for log in logs)
         raise TrueupError(

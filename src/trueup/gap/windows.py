@@ -108,12 +108,14 @@ def is_walking(robot: Robot, log: Log) -> bool:
     return "base_pos" in log and float(np.ptp(log["base_pos"], axis=0).max()) > 0.05
 
 
-def cut(robot: Robot, log: Log, *, walking: bool, window_s: float, most: int) -> LogWindows:
+def cut(
+    robot: Robot, log: Log, *, walking: bool, window_s: float, most: int, past_s: float = PAST_S
+) -> LogWindows:  # fmt: skip
     """Cut one log, in the spec's joint order and on an even clock; windows go in pairs to both halves."""
     rate = rate_of(log)
     length = max(2, round(window_s * rate))
     tracks = lay_tracks(robot, [log], start="measured" if walking and "joint_vel" in log else "smoothed")
-    margin = max(2, round(PAST_S * rate))
+    margin = max(2, round(past_s * rate))
     last = len(log) - length - 2
     if last <= margin:
         raise TrueupError(f"a log of {len(log) / rate:.2f} s is too short for windows of {window_s} s")
