@@ -69,6 +69,6 @@ def test_a_log_too_short_to_judge_says_how_long_it_must_be(rows: int, words: str
 
 @pytest.mark.parametrize("scale", [0.6, 1.5])
 def test_a_log_on_another_clock_is_cut_at_the_same_rows(scale: float) -> None:
-    log, model = _log(cut_off=False).window(0, 270), Model(robot=load_robot("go2"), params=None, walking=False)
+    log, model = _log(cut_off=False).window(0, 330), Model(robot=load_robot("go2"), params=None, walking=False)
     one, other = (_windows(model, [each], GapCfg(), RATE) for each in (log, on_clock(log, scale)))
     assert np.array_equal(one.measured, other.measured)
