@@ -140,6 +140,10 @@ motions of `examples/so101` (three fitted, one held out), and `trueup calibrate`
 diagnosis (`--max-windows 24 --starts 1 --iterations 10`, two held out). The arm's torque column has no sign: the
 diagnosis uses no torques and is not misled by it. Exchanged and turned joints were planted in the recording.
 
-On the arm, single motions name different numbers: fast ones a higher gain and less inertia, slow ones more friction.
-Each is right of its motion and none is of the arm; it looks like friction that falls with speed. Calibrations of
-several motions are refused by `calibrate` itself, because they do worse on motions that were held out."""
+On the arm, single motions name different numbers: fast ones a higher gain or less inertia, slow ones more friction,
+which looks like friction that falls with speed; random_waypoints names damping. **One answer is wrong**: triangle_wave,
+in which shoulder and elbow move alike, is said to have them exchanged (gain and friction are as good). Of four motions
+together no cause is left, as calibrate finds nothing to fit; of eight, a little more friction, which a fit does not
+confirm. Calibrations of several motions are refused by `calibrate` itself, because they do worse on motions that were
+held out; asked about such a fit, the diagnosis names heat in a log without temperatures, which is not believable.
+The four rows of go2 are of earlier code and were not measured again."""
