@@ -35,11 +35,12 @@ from parts import LOOP
 from parts import table as parts_table
 
 from trueup.core.files import write_atomic
+from trueup.loop.fingerprint import fingerprint
 from trueup.loop.run import opened, standing
 from trueup.loop.stages.act import WALKS
 from trueup.loop.story import in_words
 from trueup.loop.verbs import STAGES
-from trueup.loop.workspace import Times, Workspace
+from trueup.loop.workspace import Times, Workspace, read_manifest
 
 KILL_SEED = 11
 
@@ -137,8 +138,8 @@ def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
             moments = random_moments(Workspace(whole), cfg.kills, KILL_SEED)
             ended = run_and_kill(folder / "killed", robot, start, moments)
             write_atomic(file, json.dumps(asdict(ended)))
-        found, hashes = json.loads(file.read_text()), Workspace(whole).hashes()
-        same = [key for key in hashes if found["hashes"].get(key) == hashes[key]]
+        found, hashes, again = json.loads(file.read_text()), artifacts(whole), artifacts(folder / "killed")
+        same = [key for key in hashes if again.get(key) == hashes[key]]
         where = ", ".join(sorted(set(found["stages"]) - {"between stages"}))
         other = ", ".join(sorted(set(hashes) - set(same))) or "none"
         lines.append(f"| {robot} | {len(found['stages'])} | {len(same)} of {len(hashes)} | {other} | {where} |")
@@ -150,13 +151,23 @@ def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
 
 A loop of tiny budgets on `twin:mild` (two rounds, every stage), once undisturbed and once killed with kill -9 at
 moments spread at random over the time that its stages take, each time started again with the same command. Asked: the
-same hash of every artifact. (The pendulum's task has no scenarios: its gate is left out, and recorded as such.)
+same hash of every artifact, by stages. (The pendulum's task has no scenarios: its gate is left out, and recorded as such.)
 
 | robot | kills | artifacts of the same hash | others | killed in |
 | --- | --- | --- | --- | --- |
 {rows}
 """,
     )
+
+
+def artifacts(space: Path) -> dict[str, dict[str, str]]:
+    """Of every stage the hashes of what it left, computed from the files that are there."""
+    workspace, out = Workspace(space), {}
+    for key in workspace.hashes():
+        manifest = read_manifest(space / key)
+        assert manifest is not None
+        out[key] = {name: fingerprint(space / key / name) for name in manifest.outputs}
+    return out
 
 
 def demo(cfg: BenchCfg) -> tuple[dict[str, object], str]:

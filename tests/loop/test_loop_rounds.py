@@ -91,6 +91,8 @@ def test_a_hash_leaves_out_the_clock_and_keeps_the_numbers(tmp_path: Path) -> No
         hashed({"command": f"trueup calibrate air.mcap --refit {place}/refit.json # m/s"}) for place in ("/a", "/b/c")
     ]
     assert told[0] == told[1]
+    here, there = (hashed({"fit_hash": 32 * digits, "success": 0.9}) for digits in ("0a", "b1"))
+    assert here == there, "a file's hash holds its times; what it is made of is named by its stage"
     with pytest.raises(TrueupError, match="missing"):
         fingerprint(tmp_path / "none.json")
 

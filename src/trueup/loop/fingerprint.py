@@ -20,7 +20,8 @@ _CLOCK = {
     "sha256", "below", "timing", "duration_s", "took_s", "wall_s", "cpu_s", "fit_s", "steps_per_s", "film", "log",
     "provenance", "records",
 }  # fmt: skip
-_PLACES = re.compile(r"(?<!\S)/(?:[^/\s]+/)+")  # folders in which named files lie; their names are kept
+# folders in which named files lie (their names are kept), and hashes of files byte by byte, which hold times and places
+_PLACES = re.compile(r"(?<!\S)/(?:[^/\s]+/)+|\b[0-9a-f]{64}\b")
 _CLOCK_CHECKS = {"inference"}  # checks of a certificate that measure this machine (`verify.gate.timing_check`)
 _CLOCK_COLUMNS = {"wall_s", "late_s", "step_s", "received", "host_time_s"}
 
