@@ -151,7 +151,7 @@ def resumed(cfg: BenchCfg) -> tuple[dict[str, object], str]:
 
 A loop of tiny budgets on `twin:mild` (two rounds, every stage), once undisturbed and once killed with kill -9 at
 moments spread at random over the time that its stages take, each time started again with the same command. Asked: the
-same hash of every artifact, by stages. (The pendulum's task has no scenarios: its gate is left out, and recorded as such.)
+same hash of every artifact, by stages. (The pendulum's task has no scenarios: its gate is left out, and recorded so.)
 
 | robot | kills | artifacts of the same hash | others | killed in |
 | --- | --- | --- | --- | --- |
