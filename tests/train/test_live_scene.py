@@ -30,7 +30,7 @@ def test_two_arms_and_a_cube_are_seen_and_the_cube_moves(monkeypatch):
         seen = colours(tab)
         assert min(seen.values()) > 100, seen
         view.env.sim.object_pose("cube")[0, :3] = (0.0, 0.12, 5.0)  # out of the picture
-        view._draw()
+        view.draw(view.env.sim.qpos[0])
         tab.wait_for_timeout(1500)
         without = colours(tab)
         assert without["green"] == 0
