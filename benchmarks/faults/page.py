@@ -177,7 +177,8 @@ def false_trip_section(slow: dict[str, Row], real: dict[str, Row]) -> tuple[dict
         f"{numbers['clean_bad_commands']} bad commands. A trip counts as false unless the body leaned more than "
         "0.7 rad, or a core of the computer stood still for 20 ms or more around it (a loop of the highest priority on "
         "each core looks), or the twin's own process did not report for that long: policy or robot were really silent "
-        f"then, and the guard is right. {len(paused)} trips were such."
+        f"then, and the guard is right. {len(paused)} trips were such. Runs beside other work, and their trips, stand "
+        "below (schedule, beside other work)."
         + (
             f" Not started, because the body sagged too far below the policy's pose: {', '.join(refused)}."
             if refused
@@ -233,10 +234,15 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
     text = [
         "## Schedule",
         f"{sum(minutes):.1f} minutes in real time on a twin over UDP, control at 50 Hz and the guard at 500 Hz on "
-        f"absolute schedules, in {len(runs)} runs (after a trip the next one begins; the longest: {max(minutes):.1f} "
-        "minutes). "
-        f"{misses} of {ticks} control steps missed. The last step of a run ended at most {drift:.1f} ms after its due "
-        f"time: {'no drift' if drift < 20.0 + late[3] else '**it drifted**'}. A step took "
+        "absolute schedules, in "
+        + (
+            "one unbroken run. "
+            if len(runs) == 1
+            else f"{len(runs)} runs (after a trip the next one begins; the longest: "
+        )
+        + (f"{max(minutes):.1f} minutes). " if len(runs) > 1 else "")
+        + f"{misses} of {ticks} control steps missed. The last step of a run ended at most {drift:.1f} ms after its "
+        f"due time: {'no drift' if drift < 20.0 + late[3] else '**it drifted**'}. A step took "
         f"{max(run['step_ms'][0] for run in runs):.2f} ms (median), {max(run['step_ms'][1] for run in runs):.2f} ms "
         f"(99.9 %). The guard missed {missed:.0f} points of its schedule.",
         table(
@@ -250,8 +256,9 @@ def timing_section(real: dict[str, Row]) -> tuple[dict[str, object], str]:
         ),
         f"Load average of the machine: {loads[0]} to {loads[1]} on two cores; {100.0 * row['stolen_share']:.2f} % of "
         f"its time was taken by its host. A core stood still {len(still)} times for more than 8 ms, up to "
-        f"{max(still, default=0.0):.0f} ms (seen by a loop of the highest priority on each core): the virtual machine "
-        f"was paused, twin and policy with it. Longest time without a report of the twin: "
+        f"{max(still, default=0.0):.0f} ms (seen by a loop of the highest priority on each core)"
+        + (": the virtual machine was paused, twin and policy with it" if still else "")
+        + f". Longest time without a report of the twin: "
         f"{numbers['timing_twin_gap_max_ms']:.0f} ms.",
         "Stopped: " + "; ".join(ends) + "." if ends else "No trip.",
     ]
