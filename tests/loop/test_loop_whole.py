@@ -121,7 +121,7 @@ def test_the_board_serves_the_page_and_makes_it_anew(asked: LoopVerb) -> None:
             browser = driver.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
             page, seen = browser.new_page(), []
             page.on("request", lambda request: seen.append(request.url))
-            for _ in range(100):
+            for _ in range(300):
                 if page_file.exists():
                     break
                 page.wait_for_timeout(200)
