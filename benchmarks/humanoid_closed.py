@@ -1,86 +1,102 @@
 """Closed loop: a policy of others is trained a little more in different worlds, then acts on the target without them.
 
-    python benchmarks/humanoid_closed.py --runs F --target late-0 --arm delta --steps 400000
+    python benchmarks/humanoid_closed.py --runs F [--targets NAME ...] [--arms ARM ...] [--steps N]
 
 Stands on what `humanoid_delta.py` recorded and learned in F. Every arm has the same steps, the same learner and the
-same start; `vanilla` is the policy as it came.
+same start; `vanilla` is the policy as it came. Arms that know nothing of the target (`nominal`, `noise`, `ranges`) are
+trained once for all targets. Rows are kept one by one, and trainings in F.
 """
 
 from __future__ import annotations
 
+import json
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
+from statistics import median
 from typing import Literal
 
 import numpy as np
 import tyro
-from humanoid_delta import TARGETS, BenchCfg, policy_of, problem_of
+from humanoid_delta import TARGETS, BenchCfg, identified_of, policy_of
 from humanoid_delta_page import sections
 from humanoid_targets import Act, roll
 from parts import HUMANOID, Numbers
 
 import trueup as tu
 from trueup.calibrate.delta.beside.baselines import ActionNoise
-from trueup.calibrate.delta.beside.identify import identified
 from trueup.core.arrays import FloatArray
 from trueup.policy.mlp import load_policy
 from trueup.rl.settings import PpoCfg
+from trueup.tasks.load import load_task
 from trueup.train.folder import RunFolder
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.batch import BatchSim
+from trueup.world.replay.replay import Prepare
 
-Arm = Literal["vanilla", "delta", "identified", "noise", "ranges", "nominal"]
+Arm = Literal["vanilla", "nominal", "noise", "ranges", "identified", "delta", "both"]
+_OF_TARGET = ("identified", "delta", "both")  # arms that learn from the target's logs
 _EPISODES = 4
 
 
 @dataclass(frozen=True)
 class ClosedCfg:
     runs: Path
-    target: str = "late-0"
-    arm: Arm = "delta"
+    targets: tuple[str, ...] = tuple(name for name in TARGETS if not name.startswith("ideal"))
+    arms: tuple[Arm, ...] = ("vanilla", "nominal", "noise", "ranges", "identified", "delta")
     steps: int = 400_000
     nenv: int = 128
     seed: int = 0
     fresh: bool = False
 
 
-def measure(cfg: ClosedCfg) -> Numbers:
+def measure(cfg: ClosedCfg, target: str, arm: Arm) -> Numbers:
     """Train an arm, and let it act on the target."""
     bundle, task = policy_of(BenchCfg(part="page", runs=cfg.runs))
     act: Act = bundle.runner(1).act
-    seconds = 0.0
-    if cfg.arm != "vanilla":
-        run = cfg.runs / "closed" / f"{cfg.target}-{cfg.arm}-{cfg.seed}"
-        seconds = _train(cfg, task.name, run)
+    trained: Numbers = {"steps": 0, "seconds": 0.0}
+    if arm != "vanilla":
+        run, trained = _trained(cfg, task.name, target, arm)
         act = load_policy(RunFolder(run).policy).act
-    rolls = [roll(TARGETS[cfg.target], act, bundle.passport.policy, task, k) for k in range(_EPISODES)]
+    rolls = [roll(TARGETS[target], act, bundle.passport.policy, task, k) for k in range(_EPISODES)]
     lasted = [one.seconds if one.fell_s is not None else task.rates.episode_s for one in rolls]
     return {
         "mpjpe_mm": float(np.mean([one.mpjpe_mm for one in rolls])),
+        "worst_mm": float(max(one.mpjpe_mm for one in rolls)),
         "falls": sum(one.fell_s is not None for one in rolls),
         "lasted_s": float(np.mean(lasted)),
         "episodes": _EPISODES,
-        "steps": 0 if cfg.arm == "vanilla" else cfg.steps,
-        "seconds": seconds,
+        **trained,
     }
 
 
-def _train(cfg: ClosedCfg, name: str, run: Path) -> float:
-    import time
+def _trained(cfg: ClosedCfg, name: str, target: str, arm: Arm) -> tuple[Path, Numbers]:
+    """The run of an arm, and what it took."""
+    whose = target if arm in _OF_TARGET else "all"
+    run = cfg.runs / "closed" / f"{whose}-{arm}-{cfg.steps}-{cfg.seed}"
+    took = run / "took.json"
+    if not took.exists() or cfg.fresh:
+        began, noise = time.process_time(), _noise(cfg)
+        _train(cfg, name, target, arm, run, noise)
+        found = {"steps": cfg.steps, "seconds": time.process_time() - began}
+        took.write_text(json.dumps(found | ({"noise_rad": noise} if arm == "noise" else {})))
+    return run, json.loads(took.read_text())
 
-    from trueup.tasks.load import load_task
 
-    began, folder = time.process_time(), cfg.runs / "delta" / cfg.target
+def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path, noise: float) -> None:
     task, more = load_task(name), {}
-    if cfg.arm == "delta":
-        more = {"delta": folder}
-    elif cfg.arm == "identified":
-        task = replace(task, target_stages=(Identified(cfg),))
-    elif cfg.arm == "noise":
-        task = replace(task, target_stages=(ActionNoise(_noise(cfg), cfg.seed),))
+    stages: tuple[TargetStage, ...] = ()
+    if arm == "noise":
+        stages = (ActionNoise(noise, cfg.seed),)
+    if arm in ("identified", "both"):
+        prepare = identified_of(BenchCfg(part="methods", runs=cfg.runs), target).prepare
+        assert prepare is not None
+        stages = (Prepared(prepare),)
+    if arm in ("delta", "both"):
+        more = {"delta": cfg.runs / ("delta" if arm == "delta" else "both") / target}
     learner = replace(task.learner, kl_target=0.008, learning_rate=2e-4) if isinstance(task.learner, PpoCfg) else None
     tu.train(
-        task,
+        replace(task, target_stages=stages),
         out=run,
         start=cfg.runs / "dance.bundle",
         steps=cfg.steps,
@@ -88,20 +104,17 @@ def _train(cfg: ClosedCfg, name: str, run: Path) -> float:
         threads=1,
         seed=cfg.seed,
         learner=learner,
-        randomize=cfg.arm == "ranges",
+        randomize=arm == "ranges",
         film_minutes=0.0,
         **more,
     )
-    return time.process_time() - began
 
 
-class Identified(TargetStage):
-    """Leaves targets alone; sets what identification finds in the delta action's logs on every simulation once."""
+class Prepared(TargetStage):
+    """Leaves targets alone; sets parameters on every simulation once."""
 
-    def __init__(self, cfg: ClosedCfg) -> None:
-        found, self.values = identified(problem_of(BenchCfg(part="methods", runs=cfg.runs), cfg.target))
-        assert found.prepare is not None
-        self._prepare, self._set = found.prepare, []
+    def __init__(self, prepare: Prepare) -> None:
+        self._prepare, self._set = prepare, []
 
     def __call__(self, targets: FloatArray, sim: BatchSim) -> FloatArray:
         return targets
@@ -113,15 +126,19 @@ class Identified(TargetStage):
 
 
 def _noise(cfg: ClosedCfg) -> float:
-    """As large as the learned correction."""
-    by = HUMANOID.load()["runs"]["methods"][f"{cfg.target}/delta action"]["by_joint"]
-    return float(np.sqrt(np.mean(np.square(list(by.values())))))
+    """As large as the learned corrections are, median over targets, rad."""
+    found = HUMANOID.load()["runs"]["methods"]
+    sizes = [list(run["by_joint"].values()) for key, run in found.items() if key.endswith("/delta action")]
+    return float(median(np.sqrt(np.mean(np.square(one))) for one in sizes))
 
 
 def main(cfg: ClosedCfg) -> None:
-    HUMANOID.each("closed", [f"{cfg.target}/{cfg.arm}/{cfg.steps}"], lambda key: measure(cfg), fresh=False)
+    for target in cfg.targets:
+        for arm in cfg.arms:
+            key = f"{target}/{arm}/{cfg.steps}"
+            HUMANOID.each("closed", [key], lambda _, t=target, a=arm: measure(cfg, t, a), fresh=cfg.fresh)
     made = sections(HUMANOID.load()["runs"])
-    HUMANOID.merge("closed", *made["closed"], "python benchmarks/humanoid_closed.py --runs F --target NAME --arm ARM")
+    HUMANOID.merge("closed", *made["closed"], f"python benchmarks/humanoid_closed.py --runs F --steps {cfg.steps}")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import process_time
 from typing import Literal
 
 import numpy as np
@@ -23,11 +24,13 @@ from humanoid_delta_page import CASES, sections
 from humanoid_targets import Target, roll, save, without_base
 from parts import HUMANOID, Numbers
 
-from trueup.calibrate.delta.beside.baselines import METHODS, ScoredMethod, learn_scored, score_beside
+from trueup.calibrate.delta.beside.baselines import BOTH, METHODS, ROWS, ScoredMethod, learn_scored, score_beside
+from trueup.calibrate.delta.beside.identify import identified, with_values
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HorizonErrors, score
+from trueup.calibrate.delta.shooting import DeltaShooting
 from trueup.core.files import write_atomic
 from trueup.data.files import read_log
 from trueup.data.log import Log
@@ -43,15 +46,17 @@ from trueup.train.bundles.verbs import import_policy
 TARGETS = {
     one.name: one
     for one in (
-        Target(preset="late"),
-        Target(preset="late_ankles"),
-        Target(preset="late_ground"),
-        Target(preset="late_payload"),
+        *(
+            Target(preset=f"late{more}", seed=seed)
+            for seed in (0, 1)
+            for more in ("", "_ankles", "_ground", "_payload")
+        ),
         Target(preset="sapien", delay_s=0.025, friction_share=0.04, noise=0.15),
         Target(preset="sapien", noise=0.15),
         Target(preset="ideal"),
     )
 }
+OWN = ROWS["shooting"]
 HELD = 1  # episode that nothing is fitted to
 _SECONDS = 88.0
 _FEET = ("ankle", "knee", "hip_pitch")
@@ -78,7 +83,7 @@ def policy_of(cfg: BenchCfg) -> tuple[PolicyBundle, Task]:
         found = open_motion(next(cfg.policy.glob("*.csv")), load_robot("g1"))
         write_motion(found.cut(1.0 / found.rate_hz), motion)  # the first row is a jump
         net, layout = cfg.policy / "policy.onnx", cfg.policy / "config.yaml"
-        import_policy(net, out=bundle, robot="g1", layout=layout, task=f"g1-track:{motion}", seconds=2.0)
+        import_policy(net, out=bundle, robot="g1", layout=layout, task=f"g1-track:{motion}")
     opened = load_bundle(bundle)
     return opened, bundle_task(opened.passport, task=f"g1-track:{motion}")
 
@@ -142,7 +147,7 @@ def _nominal(cfg: BenchCfg, name: str) -> Numbers:
 
 def methods(cfg: BenchCfg) -> None:
     for name in cfg.targets:
-        for method in cfg.only or METHODS[::-1]:
+        for method in cfg.only or (OWN, *(one for one in METHODS if one != OWN)):
             HUMANOID.each(
                 "methods", [f"{name}/{method}"], lambda key, n=name, m=method: _method(cfg, n, m), fresh=cfg.fresh
             )
@@ -150,11 +155,30 @@ def methods(cfg: BenchCfg) -> None:
 
 def _method(cfg: BenchCfg, name: str, method: str) -> Numbers:
     problem = problem_of(cfg, name)
-    if method == METHODS[-1]:
+    if method == OWN:
         return _learned(cfg, problem, cfg.runs / "delta" / name)
+    if method == BOTH:
+        return _learned(cfg, problem.on(identified_of(cfg, name)), cfg.runs / "both" / name)
     kept = json.loads((cfg.runs / "delta" / name / "kept.json").read_text())
     result = _result(kept, cfg.runs / "delta" / name)
-    return _numbers(score_beside(method, problem, result))
+    return _numbers(score_beside(method, problem, result, lambda: _identified(cfg, name, problem)))
+
+
+def identified_of(cfg: BenchCfg, name: str) -> DeltaShooting:
+    """The simulator with the parameters that identification finds in a target's logs."""
+    return _identified(cfg, name, problem_of(cfg, name))[0]
+
+
+def _identified(cfg: BenchCfg, name: str, problem: DeltaProblem) -> tuple[DeltaShooting, float]:
+    """It, and the processor time that the fit took when it was made."""
+    file = cfg.runs / "identified" / f"{name}.json"
+    if not file.exists():
+        began = process_time()
+        values = identified(problem)[1]
+        file.parent.mkdir(exist_ok=True)
+        write_atomic(file, json.dumps({"values": values, "seconds": process_time() - began}, indent=1))
+    kept = json.loads(file.read_text())
+    return with_values(problem, kept["values"]), kept["seconds"]
 
 
 def _learned(cfg: BenchCfg, problem: DeltaProblem, folder: Path | None) -> Numbers:

@@ -152,6 +152,16 @@ def test_goals_are_told_with_units_and_measured_where_the_task_names_no_range():
     assert len(ranges.low) == arm.nactor
 
 
+def test_a_motion_is_measured_to_its_end():
+    env = make_env(load_task("go2-track:trot"), EnvCfg(nenv=2, threads=1, stagger=False))
+    still = type(
+        "Still", (), {"restart": lambda self, rows: None, "__call__": lambda self, obs: np.zeros((2, 12), "f4")}
+    )
+    ranges, _ = measure_ranges(env, still(), 0.1)
+    assert ranges.seconds == pytest.approx(env.task.rates.episode_s)
+    assert ranges.rows == 2 * np.ceil(env.task.rates.episode_s / env.control_dt)
+
+
 @pytest.mark.medium
 def test_the_commands_export_and_play_a_bundle(run, tmp_path):
     out = tmp_path / "swing.bundle"

@@ -83,6 +83,15 @@ def test_a_network_without_a_normaliser_acts_as_before(bundle: PolicyBundle, tmp
     assert warm_layout(bundle.path) is None
 
 
+def test_observations_far_beyond_what_was_measured_are_not_cut_off(bundle: PolicyBundle, tmp_path: Path) -> None:
+    theirs = raw(bundle, tmp_path / "theirs.bundle")
+    ranges = theirs.passport.ranges
+    assert ranges is not None
+    middle, reach = np.array(ranges.mean), np.array(ranges.maximum) - np.array(ranges.mean)
+    wide = np.stack([middle + share * reach for share in (-2.8, 2.8)]).astype(np.float32)
+    np.testing.assert_allclose(PolicyRunner(warm_net(theirs.path)).act(wide), theirs.runner(2).act(wide), atol=1e-4)
+
+
 def test_what_cannot_begin_a_training_is_refused(bundle: PolicyBundle, tmp_path: Path) -> None:
     student = make_bundle(tmp_path / "student.bundle", "action")
     with pytest.raises(TrueupError, match="dense layers with ELU"):
@@ -130,3 +139,13 @@ def test_a_delta_action_stays_in_training(tmp_path: Path) -> None:
 def test_a_delta_action_is_no_policy(tmp_path: Path) -> None:
     with pytest.raises(TrueupError):
         load_bundle(saved_delta(tmp_path))
+
+
+def test_the_task_is_that_of_the_start_if_none_is_named(bundle: PolicyBundle) -> None:
+    run = bundle.path.with_suffix("")
+    for start in (bundle.path, run):
+        assert run_config(TrainVerb(start=start, out=run / "on", nenv=CFG.nenv, threads=1)).task == CFG.task
+    with pytest.raises(TrueupError, match="name a task and --out, or --from RUN"):
+        run_config(TrainVerb(out=run / "on"))
+    with pytest.raises(TrueupError, match="name a task and --out"):
+        tu.train(start=bundle.path, steps=1)

@@ -70,7 +70,7 @@ def run_train(verb: train.TrainVerb) -> int:
         console.print("\n".join(found) or "every number is finite this time")
         return int(bool(found))
     if verb.resume is None and verb.out is None:
-        raise TrueupError("name a task and --out, or --resume RUN")
+        raise TrueupError("name a task and --out, or --from RUN and --out, or --resume RUN")
 
     def on_start(cfg: RunCfg) -> None:
         if cfg.params is not None:

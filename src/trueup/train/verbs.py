@@ -55,7 +55,8 @@ class TrainVerb:
     """
 
     task: tyro.conf.Positional[TaskLike | None] = None
-    """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume."""
+    """Name of a task, e.g. go2-velocity, or FILE.py:FUNCTION of your own; left out with --resume, and with --from where
+    the task stays that of the run or bundle."""
     _: KW_ONLY
     motion: tuple[str, ...] = ()
     """Motions that a tracking task follows, one or several: files, or names of `trueup motion list`."""
@@ -151,6 +152,7 @@ def run(
 
 
 train = called_with(TrainVerb, run)
+_NAMELESS = "name a task and --out, or --from RUN and --out, or --resume RUN"
 
 
 def run_folder(verb: TrainVerb) -> Path:
@@ -162,7 +164,7 @@ def run_folder(verb: TrainVerb) -> Path:
     if named is not None:
         return Path(named)
     if verb.task is None:
-        raise TrueupError("name a task and --out, or --resume RUN")
+        raise TrueupError(_NAMELESS)
     motions = "".join(f"-{Path(name).stem}" for name in verb.motion)
     name = verb.task if isinstance(verb.task, str) else load_task(task_reference(verb.task)).name
     return Path("runs") / f"{name}{motions}"
@@ -172,13 +174,11 @@ def run_config(verb: TrainVerb) -> RunCfg:
     """What the run records: objects by their names, a fit that has no file in the run's folder."""
     from trueup.policy.bundle.bundle import is_bundle
     from trueup.train.bundles.warm import warm_layout, warm_settings
-    from trueup.train.config import RunCfg, robot_reference, task_reference, with_motions
+    from trueup.train.config import RunCfg, robot_reference, with_motions
     from trueup.train.folder import RunFolder
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
-    if verb.task is None:
-        raise TrueupError("name a task and --out, or --resume RUN")
-    task = with_motions(task_reference(verb.task), verb.motion)
+    task = with_motions(_task_name(verb), verb.motion)
     fit = getattr(verb.params, "calibration", verb.params)
     if isinstance(fit, Calibration):
         fit = write_calibration(fit, run_folder(verb) / "params")
@@ -201,6 +201,21 @@ def run_config(verb: TrainVerb) -> RunCfg:
         trained_s=trained_s,
         **{name: getattr(verb, name) for name in as_they_are},
     )
+
+
+def _task_name(verb: TrainVerb) -> str:
+    """The task that was named, or that of the run or bundle that the training starts from."""
+    from trueup.policy.bundle.bundle import is_bundle, load_bundle
+    from trueup.train.config import task_reference
+    from trueup.train.folder import RunFolder
+
+    if verb.task is not None:
+        return task_reference(verb.task)
+    if verb.start is None:
+        raise TrueupError(_NAMELESS)
+    bundle = is_bundle(verb.start)
+    found = load_bundle(verb.start).passport.policy.task if bundle else RunFolder(verb.start).config().task
+    return found.partition(":")[0] if verb.motion else found
 
 
 def _learner(verb: TrainVerb, task: str) -> LearnerCfg:

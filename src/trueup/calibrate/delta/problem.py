@@ -70,6 +70,12 @@ class DeltaProblem:
         other.cfg = replace(self.cfg, method=method)
         return other
 
+    def on(self, shooting: DeltaShooting) -> DeltaProblem:
+        """The same data in another simulator."""
+        other = copy(self)
+        other.shooting = shooting
+        return other
+
     @property
     def fitted_logs(self) -> list[Log]:
         """The logs without their held-out ends."""

@@ -27,8 +27,13 @@ _TAIL = 0.001  # of every column, on each side, outside low and high
 
 
 def measure_ranges(env: TaskEnv, policy: Policy, seconds: float) -> tuple[TrainingRange, Float32]:
-    """Run a policy and record its observations; returns their ranges, and (2, ncommand) lowest and highest commands."""
+    """Run a policy and record its observations; returns their ranges, and (2, ncommand) lowest and highest commands.
+
+    A motion is followed to its end, also where that takes longer than `seconds`: its rows are all different.
+    """
     obs, seen, goals = env.reset(), [], []
+    if env.goal.finished() is not None:
+        seconds = max(seconds, env.task.rates.episode_s)
     policy.restart(np.arange(env.nenv))
     for _ in range(math.ceil(seconds / env.control_dt)):
         seen.append(obs.actor.copy())

@@ -14,12 +14,13 @@ from trueup.policy.bundle.manifest import NETWORK
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.graph.policy_onnx import read_normalizer_of
 from trueup.policy.net import NetWiring, PolicyNet
-from trueup.policy.normalizer import EPS, Normalizer
+from trueup.policy.normalizer import EPS, LIMIT, Normalizer
 from trueup.rl.settings import LearnerCfg, PpoCfg
 from trueup.tasks.foreign import is_foreign, layout_of
 
 STD = 0.15  # of actions at the start: the policy is good, and noise of 1 would hide it
 CRITIC_FIRST = 8  # iterations in which the critic, which a bundle does not have, learns alone
+_BEYOND = 3.0  # times the measured range, from where on the normaliser would cut observations off
 _CERTAIN = 1e12  # assumed count of observations behind the statistics: they stay as they are
 
 
@@ -58,7 +59,7 @@ def warm_net(path: str | Path) -> PolicyNet:
         raise TrueupError(reason, file=bundle.path)
     normalizer.mean = np.array(ranges.mean)
     reach = np.maximum(np.abs(np.array(ranges.minimum) - normalizer.mean), np.array(ranges.maximum) - normalizer.mean)
-    std = np.maximum.reduce([np.array(ranges.std), reach / 5.0, np.full(len(reach), EPS)])  # the limit is at 10
+    std = np.maximum.reduce([np.array(ranges.std), _BEYOND * reach / LIMIT, np.full(len(reach), EPS)])
     normalizer.var = np.square(std)
     (weight, bias), *rest = layers
     wide = weight.astype(np.float64)

@@ -7,6 +7,7 @@
     delta dynamics  a net that corrects the next state
     UAN             a residual torque that is learned from positions alone
     delta action    by PPO, as published; and fitted through the linearised simulator
+    both            a delta action for what identification leaves
 
 Noise and randomisation are ways to train under, not models of the robot: their rows say what their worlds are like.
 """
@@ -15,7 +16,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from typing import TypeVar
 
 import numpy as np
@@ -27,6 +29,7 @@ from trueup.calibrate.delta.config import DeltaMethod
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HorizonErrors, score, score_run
+from trueup.calibrate.delta.shooting import DeltaShooting
 from trueup.calibrate.fit.fit import Progress
 from trueup.core.arrays import FloatArray
 from trueup.world.actuators.target_stages import TargetStage
@@ -37,8 +40,9 @@ from trueup.world.randomization.randomize import Randomizer, joint_ranges, locom
 _LEAST_NOISE = 0.02  # rad
 T = TypeVar("T")
 ROWS: dict[DeltaMethod, str] = {"ppo": "delta action by PPO", "shooting": "delta action"}
+IDENTIFIED, BOTH = "identification", "identification and delta action"
 METHODS = (
-    "nothing", "action noise", "randomisation", "identification", "delta dynamics", "UAN", *ROWS.values(),
+    "nothing", "action noise", "randomisation", IDENTIFIED, "delta dynamics", "UAN", *ROWS.values(), BOTH,
 )  # fmt: skip
 
 
@@ -72,9 +76,9 @@ def score_all(
     """The delta action of `problem.cfg.method` and every method beside it, in the order of `METHODS`."""
     own = ROWS[problem.cfg.method]
     learned, scored = learn_scored(problem, lambda done: progress(0.4 * done))
-    out = []
+    out, identify = [], cache(lambda: _timed(lambda: identified(problem)[0]))
     for k, name in enumerate(METHODS):
-        out.append(scored if name == own else score_beside(name, problem, learned))
+        out.append(scored if name == own else score_beside(name, problem, learned, identify))
         progress(0.4 + 0.6 * (k + 1) / len(METHODS))
     return learned, tuple(out)
 
@@ -87,17 +91,27 @@ def learn_scored(problem: DeltaProblem, progress: Progress = lambda done: None) 
     return learned, row
 
 
-def score_beside(name: str, problem: DeltaProblem, learned: DeltaResult) -> ScoredMethod:
-    """One of `METHODS`; noise is as large as the correction of `learned`."""
+def score_beside(
+    name: str, problem: DeltaProblem, learned: DeltaResult, identify: Callable[[], tuple[DeltaShooting, float]]
+) -> ScoredMethod:
+    """One of `METHODS`; noise is as large as the correction of `learned`.
+
+    identify  gives the identified simulator and the processor time that finding it took
+    """
     for method, row in ROWS.items():
         if name == row:
             return learn_scored(problem.by(method))[1]
+    if name in (IDENTIFIED, BOTH):
+        shooting, seconds = identify()
+        if name == IDENTIFIED:
+            return ScoredMethod(name=name, errors=score(shooting, None, problem.scored), seconds=seconds)
+        found = learn_scored(problem.on(shooting))[1]
+        return replace(found, name=BOTH, seconds=found.seconds + seconds, rounds=())
     std = float(np.sqrt(np.mean(np.square(list(learned.by_joint.values()))))) or _LEAST_NOISE
     work: dict[str, Callable[[], HorizonErrors]] = {
         "nothing": lambda: learned.without,
         "action noise": lambda: _under_noise(problem, std),
         "randomisation": lambda: _randomised(problem),
-        "identification": lambda: score(identified(problem)[0], None, problem.scored),
         "delta dynamics": lambda: _by_dynamics(problem),
         "UAN": lambda: score(with_uan(problem), None, problem.scored),
     }

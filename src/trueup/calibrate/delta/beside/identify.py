@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,10 +12,10 @@ from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.shooting import DeltaShooting
 from trueup.calibrate.delta.states import with_base
 from trueup.calibrate.fit.fit import Fitter, Progress
-from trueup.calibrate.fit.problem import make_problem
+from trueup.calibrate.fit.problem import Problem, make_problem
 from trueup.data.resample import at_rate
 from trueup.world.batch import BatchSim
-from trueup.world.fitted.fit_parameter import ParamWriter
+from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter
 
 FITTED = "delay,friction,kp,kd,encoder_bias"
 ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
@@ -28,6 +29,19 @@ def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the
     ground.
     """
+    found, cfg = _fit_problem(problem)
+    x = Fitter(found, cfg.fit, progress=progress).run(None).x
+    parameters = found.fine.parameters
+    values = {one.label: float(one.to_value(np.array(at))) for one, at in zip(parameters, x, strict=True)}
+    return _with(problem, parameters, values), values
+
+
+def with_values(problem: DeltaProblem, values: dict[str, float]) -> DeltaShooting:
+    """The simulator with parameters that `identified` found before."""
+    return _with(problem, _fit_problem(problem)[0].fine.parameters, values)
+
+
+def _fit_problem(problem: DeltaProblem) -> tuple[Problem, CalibrateCfg]:
     robot, shooting = problem.robot, problem.shooting
     is_free = shooting.tracks.base_pos is not None
     # the physics that a policy will train in, so that the fit makes up for its step too
@@ -41,16 +55,15 @@ def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple
     )
     rate = shooting.tracks.rate_hz
     logs = [at_rate(with_base(robot, log) if is_free else log, rate) for log in problem.fitted_logs]
-    found = make_problem(robot, logs, cfg)
-    fitter = Fitter(found, cfg.fit, progress=progress)
-    x = fitter.run(None).x
-    parameters = found.fine.parameters
-    values = np.array([float(one.to_value(np.array(at))) for one, at in zip(parameters, x, strict=True)])
+    return make_problem(robot, logs, cfg), cfg
+
+
+def _with(problem: DeltaProblem, parameters: Sequence[FitParameter], values: dict[str, float]) -> DeltaShooting:
+    shooting, row = problem.shooting, np.array([values[one.label] for one in parameters])
 
     def apply(sim: BatchSim) -> None:
         writer = ParamWriter(sim, parameters)
-        writer.write(np.broadcast_to(values, (sim.nsim, len(values))), writer.base())
+        writer.write(np.broadcast_to(row, (sim.nsim, len(row))), writer.base())
 
-    sim = replace(shooting.cfg, max_delay_s=cfg.window.max_delay_s)
-    labels = {one.label: float(value) for one, value in zip(parameters, values, strict=True)}
-    return DeltaShooting(robot, shooting.tracks, apply, sim), labels
+    sim = replace(shooting.cfg, max_delay_s=WindowCfg().max_delay_s)
+    return DeltaShooting(problem.robot, shooting.tracks, apply, sim)
