@@ -61,9 +61,6 @@ def headline(result: DeltaResult) -> str:
 def _table(result: DeltaResult, scored: Sequence[ScoredMethod]) -> Table:
     found = [(method.name, method.errors) for method in scored]
     found = found or [("without", result.without), ("with the delta action", result.corrected)]
-    rows = [
-        (name, *(f"{value:.1f}" for value in errors.global_mm), *(f"{value:.1f}" for value in errors.mpjpe_mm))
-        for name, errors in found
-    ]
-    head = (f">{where}, {seconds:g} s" for where in ("in the world", "from the root") for seconds in HORIZONS_S)
-    return text_table(("bodies off by, mm", *head), rows)
+    rows = [(name, *(f"{value:.1f}" for value in (*errors.global_mm, errors.mpjpe_mm[-1]))) for name, errors in found]
+    head = (*(f">{seconds:g} s" for seconds in HORIZONS_S), f">from root, {HORIZONS_S[-1]:g} s")
+    return text_table(("bodies off, mm", *head), rows)
