@@ -64,7 +64,7 @@ _DANCE = "G1_Take_102.bvh_60hz.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchCfg:
-    """`motions` as NAME:STEPS; `steps` of the walking task (0: others' alone); `fresh` measures again."""
+    """`motions` as NAME:STEPS or NAME+NAME:STEPS; `steps` of the walking task (0: others' alone); `fresh` measures again."""
 
     part: tyro.conf.Positional[Literal["tracking", "walking", "witnesses", "retarget", "checked"]]
     runs: Path = Path("runs/humanoid")
@@ -77,6 +77,7 @@ class BenchCfg:
         "trot:1000000",
         "kick:2000000",
         "jump:2000000",
+        "squat+arm_raise+side_step:2400000",
     )
     seeds: tuple[int, ...] = (0,)
     steps: int = 5_000_000
@@ -104,7 +105,9 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
     steps = dict(name.split(":") for name in cfg.motions)
     for seed in cfg.seeds:
         keys = [f"{motion}/{seed}" for motion in steps]
-        HUMANOID.each("tracking", keys, lambda key: _learned(cfg, key, int(steps[key[:-2]])), fresh=cfg.fresh)
+        HUMANOID.each(
+            "tracking", keys, lambda key: _learned(cfg, key, int(steps[key.partition("/")[0]])), fresh=cfg.fresh
+        )
     by_motion: dict[str, list[Numbers]] = {}
     for key, run in HUMANOID.load()["runs"]["tracking"].items():  # of earlier calls too
         by_motion.setdefault(key.partition("/")[0], []).append(run)
@@ -118,7 +121,7 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         numbers |= {f"minutes_{motion}": None if worst is None else median(reached)}
         asked = f"{100 * success:.0f} %, {most_mm:.0f} mm, {minutes:.0f} min"
         rows.append((
-            motion.replace("_", " "), runs[0]["task"], len(runs), f"{runs[0]['steps'] / 1e6:.2f} M",
+            motion.replace("_", " ").replace("+", ", "), runs[0]["task"], len(runs), f"{runs[0]['steps'] / 1e6:.2f} M",
             _median_worst(spread["minutes"], 1.0, ".1f", max), asked,
             _median_worst(spread["success"], 100.0, ".0f", min),
             _median_worst(spread["mm"], 1.0, ".1f", max), _median_worst(spread["global_mm"], 1.0, ".0f", max),
@@ -137,7 +140,7 @@ masses, payload, ground and dry friction and encoder offsets drawn from the task
 what a policy that runs on real robots does in them is in the section on the dance). A trial fails when the mean
 distance of the bodies from the reference exceeds 0.5 m; errors are means over the steps of trials that had not failed,
 relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where there are several seeds, the median, and behind a
-stroke the worst. Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
+stroke the worst. Several motions in one row are a set: one policy for all of them. Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
 targets alone, without residuals. "First reached" is the first of {_LOOKS} snapshots that did all that is asked.
 
 {table(head, rows)}
@@ -162,7 +165,7 @@ def _cell(run: Numbers | None) -> str:
 
 def _learned(cfg: BenchCfg, key: str, steps: int) -> Numbers:
     motion, _, seed = key.partition("/")
-    name = ("go2-track" if motion in ("trot", "pace") else "g1-track") + f":{motion}"
+    name = ("go2-track:" if motion in ("trot", "pace") else "g1-track:") + motion.replace("+", ",")
     path = cfg.runs / key.replace("/", "-")
     run = RunCfg(task=name, threads=cfg.threads, seed=int(seed), learner=default_learner(name))
     folder, minutes = RunFolder(path), _trained(run, path, steps)
