@@ -64,7 +64,7 @@ _DANCE = "G1_Take_102.bvh_60hz.csv"
 
 @dataclass(frozen=True, kw_only=True)
 class BenchCfg:
-    """`motions` as NAME:STEPS or NAME+NAME:STEPS; `steps` of the walking task (0: others' alone); `fresh` measures again."""
+    """`motions` as NAME:STEPS or NAME+NAME:STEPS (a set); `steps` of the walking task (0: others' alone)."""
 
     part: tyro.conf.Positional[Literal["tracking", "walking", "witnesses", "retarget", "checked"]]
     runs: Path = Path("runs/humanoid")
@@ -140,7 +140,8 @@ masses, payload, ground and dry friction and encoder offsets drawn from the task
 what a policy that runs on real robots does in them is in the section on the dance). A trial fails when the mean
 distance of the bodies from the reference exceeds 0.5 m; errors are means over the steps of trials that had not failed,
 relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where there are several seeds, the median, and behind a
-stroke the worst. Several motions in one row are a set: one policy for all of them. Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
+stroke the worst. Several motions in one row are a set: one policy for all of them.
+Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
 targets alone, without residuals. "First reached" is the first of {_LOOKS} snapshots that did all that is asked.
 
 {table(head, rows)}
