@@ -8,6 +8,7 @@ import pytest
 from trueup.core.errors import TrueupError
 from trueup.motion.made.make import make_motion
 from trueup.motion.motion import write_motion
+from trueup.motion.rotations import about_z, multiply, rotate
 from trueup.policy.action import ActionSpec
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import ObservationSpec, Term
@@ -67,6 +68,30 @@ def test_errors_are_nought_where_the_robot_is_its_reference(env):
     assert np.abs(frame.reference_ahead).max() < 1e-5
     np.testing.assert_allclose(frame.reference_turn[0], [1, 0, 0, 1, 0, 0], atol=1e-5)
     env.goal.at += 1
+    frame.forget()
+
+
+def test_a_reference_that_stands_where_the_robot_does_forgives_drift_but_not_height_or_pose(env):
+    env.reset()
+    sim, goal, frame = env.sim, env.goal, env.frame
+    at, joint = sim.base_qpos, int(sim.index.qpos[3])
+    before = sim.qpos.copy()
+    goal.at -= 1
+    turned = about_z(np.full(4, 0.7))
+    sim.qpos[:, at : at + 3] = rotate(turned, sim.qpos[:, at : at + 3]) + np.array([0.4, -0.3, 0.0])
+    sim.qpos[:, at + 3 : at + 7] = multiply(turned, sim.qpos[:, at + 3 : at + 7])
+    sim.qpos[1, at + 2] += 0.05
+    sim.qpos[2, joint] += 0.2
+    sim.motion.forget()
+    frame.forget()
+    near, far = (np.linalg.norm(gap, axis=2) for gap in (frame.body_gap_near, frame.body_gap))
+    assert far[0].min() > 0.3
+    assert near[0].max() < 1e-5
+    np.testing.assert_allclose(near[1], 0.05, atol=1e-5)
+    assert near[2].max() > 0.02
+    sim.qpos[:] = before
+    goal.at += 1
+    sim.motion.forget()
     frame.forget()
 
 

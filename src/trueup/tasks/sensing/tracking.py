@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from trueup.motion.rotations import angle_between, conjugate, multiply, rotate
+from trueup.motion.rotations import about_z, angle_between, conjugate, multiply, rotate, yaw_of
 from trueup.tasks.sensing.signals import Rows, Signal, Values
 
 if TYPE_CHECKING:
@@ -36,6 +36,22 @@ def body_state(sense: Sense, ids: Rows) -> Values:
 def body_gap(sense: Sense, ids: Rows) -> Values:
     """Position minus reference, (n, nbody, 3), world frame."""
     return _state(sense, ids)[..., :3] - _goal(sense).reference.pos[_asked(sense, ids)]
+
+
+def body_gap_near(sense: Sense, ids: Rows) -> Values:
+    """Position minus a reference that stands where the robot does, (n, nbody, 3), world frame.
+
+    The reference is moved to the robot's base along the ground and turned to its heading (BeyondMimic, arXiv
+    2508.08241): without a sensor of its place a policy cannot take back how far it has drifted, and must not be paid
+    less for what it does afterwards.
+    """
+    state, ref, asked = _state(sense, ids), _goal(sense).reference, _asked(sense, ids)
+    turn = about_z(yaw_of(multiply(state[:, 0, 3:7], conjugate(ref.root_quat[asked]))))
+    about = ref.pos[asked] - ref.root_pos[asked][:, None]
+    moved = rotate(np.repeat(turn[:, None], about.shape[1], axis=1), about)
+    moved[..., :2] += state[:, :1, :2]
+    moved[..., 2] += ref.root_pos[asked][:, None, 2]
+    return state[..., :3] - moved
 
 
 def body_turn(sense: Sense, ids: Rows) -> Values:
@@ -96,6 +112,7 @@ def reference_ahead(sense: Sense, ids: Rows) -> Values:
 TRACKING_SIGNALS = {
     "body_state": Signal(body_state, "m, 1, m/s, rad/s"),
     "body_gap": Signal(body_gap, "m"),
+    "body_gap_near": Signal(body_gap_near, "m"),
     "body_turn": Signal(body_turn, "rad"),
     "body_vel_gap": Signal(body_vel_gap, "m/s"),
     "body_spin_gap": Signal(body_spin_gap, "rad/s"),

@@ -60,8 +60,8 @@ def velocity_error(frame: Frame) -> Float32:
 
 
 def astray(frame: Frame) -> Bool:
-    """Some body is further from its reference than the curriculum allows."""
-    return _length(frame.body_gap).max(axis=1) > frame.tracking_limit
+    """Some body is further from a reference that stands where the robot does than the curriculum allows."""
+    return _length(frame.body_gap_near).max(axis=1) > frame.tracking_limit
 
 
 @dataclass(frozen=True)
