@@ -13,14 +13,18 @@ from test_trainer import CFG, STEP
 
 import trueup as tu
 from trueup.core.errors import TrueupError
+from trueup.core.layers import Layer
 from trueup.models.delta_net import DeltaNet, DeltaSpec, save_delta
 from trueup.policy.bundle.bundle import PolicyBundle, load_bundle, write_bundle
 from trueup.policy.graph.write import OnnxWriter
 from trueup.policy.runner import PolicyRunner
+from trueup.rl.ppo import Ppo
 from trueup.rl.settings import PpoCfg, SacCfg
 from trueup.robot.load import load_robot
 from trueup.tasks.foreign import bundle_task
-from trueup.train.bundles.warm import CRITIC_FIRST, STD, warm_layout, warm_net, warm_settings
+from trueup.tasks.load import load_task
+from trueup.tasks.terms.tracking import Lost
+from trueup.train.bundles.warm import CRITIC_FIRST, LAST_LAYERS, STD, warm_layout, warm_net, warm_settings, warm_task
 from trueup.train.config import Budget
 from trueup.train.folder import RunFolder
 from trueup.train.train import make_learner, train, tuned
@@ -71,6 +75,46 @@ def test_a_training_begins_with_what_the_bundle_does(bundle: PolicyBundle) -> No
     learner.iterate()  # the critic learns alone, and the statistics of observations stay
     np.testing.assert_allclose(PolicyRunner(learner.policy()).act(obs), before, atol=1e-6)
     learner.close()
+
+
+def test_only_the_last_layers_of_a_bundle_learn(bundle: PolicyBundle) -> None:
+    cfg = tuned(run_config(TrainVerb("pendulum-swingup", start=bundle.path, nenv=CFG.nenv, threads=1)))
+    assert isinstance(cfg.learner, PpoCfg)
+    assert cfg.learner.last_layers == LAST_LAYERS
+    assert warm_settings(replace(cfg.learner, last_layers=2), bundle.path).last_layers == 2  # type: ignore[attr-defined]
+    learner = make_learner(replace(cfg, learner=replace(cfg.learner, critic_first=0)))
+    learner.start_with(warm_net(bundle.path))
+    before = learner.policy().actor
+    for _ in range(2):
+        learner.iterate()
+    same = [np.array_equal(a, b) for a, b in zip(_flat(before), _flat(learner.policy().actor), strict=True)]
+    assert same == [True] * (len(same) - 2) + [False, False]
+    learner.close()
+
+
+def _flat(layers: tuple[Layer, ...]) -> list[np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    return [array for layer in layers for array in layer]
+
+
+def test_what_leaves_a_training_from_a_bundle_is_averaged_from_its_start(bundle: PolicyBundle) -> None:
+    cfg = tuned(run_config(TrainVerb("pendulum-swingup", start=bundle.path, nenv=CFG.nenv, threads=1)))
+    assert isinstance(cfg.learner, PpoCfg)
+    learner = make_learner(replace(cfg, learner=replace(cfg.learner, critic_first=0, average=10)))
+    assert isinstance(learner, Ppo)
+    learner.start_with(warm_net(bundle.path))
+    before = learner.actor.parameters.flat.clone()
+    learner.iterate()
+    np.testing.assert_allclose(learner.average.flat, before + 0.1 * (learner.actor.parameters.flat - before), atol=1e-6)
+    learner.close()
+
+
+def test_who_follows_a_motion_already_does_not_fail_by_drifting() -> None:
+    task = load_task("g1-track")
+    warm = warm_task(task)
+    assert any(isinstance(end, Lost) for end in task.terminations.values())
+    assert list(warm.terminations) == ["astray"]
+    assert warm.goal.limit_m[0] == warm.goal.limit_m[1]  # type: ignore[attr-defined]
+    assert warm_task(load_task("go2-velocity")) == load_task("go2-velocity")
 
 
 def test_a_network_without_a_normaliser_acts_as_before(bundle: PolicyBundle, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from trueup.rl.env import Env, State
 from trueup.rl.learner import Learner
 from trueup.rl.losses import adapted_rate, bootstrap_timeouts, divergence, entropy, gae, policy_loss, value_loss
 from trueup.rl.nets.networks import Actor, Critic
-from trueup.rl.nets.parameters import Adam, Average
+from trueup.rl.nets.parameters import GROWTH, Adam, Average
 from trueup.rl.settings import PpoCfg
 
 KL_STOP = 4.0  # times `kl_target`: the actor's updates end there
@@ -50,6 +50,7 @@ class Ppo(Learner):
         self.critic.net.initialize(generator)
         self.adams = {"actor": Adam(self.actor.parameters), "critic": Adam(self.critic.parameters)}
         self.average = Average(self.actor.parameters, cfg.average)
+        self._fixed = self._fixed_layers()
         self.collector = Collector(self.stepper)
         self.normalizers = self.collector.normalizers
         self._reflection = Reflection(env.mirror, env.nprivileged) if cfg.symmetry and env.mirror is not None else None
@@ -145,6 +146,8 @@ class Ppo(Learner):
                 entropy_weight=cfg.entropy,
             )
             actor.backward(grad_mean, grad_log_std)
+            for grad in self._fixed:
+                grad.zero_()
             self.descend("actor", self.learning_rate, cfg.max_gradient)
             actor.clamp_std(max_std)
             records.append(np.array([loss, kl, clipped]))
@@ -159,6 +162,13 @@ class Ppo(Learner):
             "entropy": entropy(actor.log_std),
             "std": float(torch.exp(actor.log_std).mean()),
         }
+
+    def _fixed_layers(self) -> list[Tensor]:
+        """Gradients of the layers that do not learn."""
+        count = len(self.cfg.net.actor) + 1
+        fixed = max(count - self.cfg.last_layers, 0) if self.cfg.last_layers else 0
+        names = [f"actor/{k}/{part}" for k in range(fixed) for part in ("weight", "bias")]
+        return [self.actor.parameters.grad_view[name] for name in names]
 
     def _max_std(self) -> float:
         """The noise schedule's bound in this iteration: it falls by the same factor in each."""
@@ -226,7 +236,10 @@ class Ppo(Learner):
         statistics.count = earlier.count
 
     def start_with(self, net: PolicyNet) -> None:
-        """Take over a policy alone, with the statistics of its observations."""
+        """Take over a policy alone, with the statistics of its observations.
+
+        It counts as trained for long: what leaves training is averaged over the whole span from the start.
+        """
         arrays = {name: values for name, values in net.arrays().items() if name.startswith("actor/")}
         shapes = {name: tuple(view.shape) for name, view in self.actor.parameters.view.items() if name != "log_std"}
         if {name: values.shape for name, values in arrays.items()} != shapes:
@@ -235,6 +248,7 @@ class Ppo(Learner):
             self.actor.parameters.view[name].copy_(torch.from_numpy(np.array(values, np.float32)))
         self.normalizers["actor"].__dict__.update(deepcopy(net.normalizer).__dict__)
         self.average.flat.copy_(self.actor.parameters.flat)
+        self.before = self.average.count = GROWTH * self.cfg.average
 
     def close(self) -> None:
         """End the second thread."""

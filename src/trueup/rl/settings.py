@@ -61,6 +61,7 @@ class PpoCfg(LearnerCfg):
     symmetry        half of each minibatch is mirrored, where the environment offers a mirror
     side_by_side    critic on a second core
     critic_first    iterations in which the critic learns alone: an actor that is good already must not follow a new one
+    last_layers     layers of the actor that learn, counted from its end; 0: all
     """
 
     learner = "trueup.rl.ppo:Ppo"
@@ -83,6 +84,7 @@ class PpoCfg(LearnerCfg):
     symmetry: bool = False
     side_by_side: bool = True
     critic_first: int = 0
+    last_layers: int = 0
     net: NetCfg = field(default_factory=NetCfg)
 
 

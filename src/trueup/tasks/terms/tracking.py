@@ -64,6 +64,11 @@ def astray(frame: Frame) -> Bool:
     return _length(frame.body_gap_near).max(axis=1) > frame.tracking_limit
 
 
+def strayed(frame: Frame) -> Float32:
+    """One where `astray` holds."""
+    return astray(frame).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class Lost:
     """The bodies are further from the reference than this on average: the episode has failed."""

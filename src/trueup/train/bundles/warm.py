@@ -17,10 +17,15 @@ from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import EPS, LIMIT, Normalizer
 from trueup.rl.settings import LearnerCfg, PpoCfg
 from trueup.tasks.foreign import is_foreign, layout_of
+from trueup.tasks.goals.tracking import TrackingGoal
+from trueup.tasks.task import Reward, Task
+from trueup.tasks.terms.tracking import Lost, strayed
 
+LAST_LAYERS = 1  # that learn: few samples tell a small change of what it does sooner than one of all it knows
 STD = 0.15  # of actions at the start: the policy is good, and noise of 1 would hide it
 CRITIC_FIRST = 8  # iterations in which the critic, which a bundle does not have, learns alone
 _BEYOND = 3.0  # times the measured range, from where on the normaliser would cut observations off
+_FAILED = -25.0  # for an end before its time: what it then misses costs as much again
 _CERTAIN = 1e12  # assumed count of observations behind the statistics: they stay as they are
 
 
@@ -38,7 +43,24 @@ def warm_settings(cfg: LearnerCfg, path: str | Path) -> LearnerCfg:
         raise TrueupError("a policy of a bundle has no latent: leave --latent out")
     hidden = tuple(len(bias) for _, bias in _dense(load_bundle(path))[:-1])
     net = replace(cfg.net, actor=hidden, std=min(cfg.net.std, STD))
-    return replace(cfg, net=net, noise_schedule=None, critic_first=max(cfg.critic_first, CRITIC_FIRST))
+    layers = cfg.last_layers or LAST_LAYERS
+    first = max(cfg.critic_first, CRITIC_FIRST)
+    return replace(cfg, net=net, noise_schedule=None, critic_first=first, last_layers=layers)
+
+
+def warm_task(task: Task) -> Task:
+    """A tracking task for a policy that follows the motion already.
+
+    It has no sensor of its place, so an episode ends where it falls and not where it has drifted to; the distance that
+    ends episodes stays as wide as it is at first, or failures would grow with the training and hide all else.
+    """
+    goal = task.goal
+    if not isinstance(goal, TrackingGoal):
+        return task
+    wide = replace(goal, limit_m=(goal.limit_m[0], goal.limit_m[0]))
+    ends = {name: end for name, end in task.terminations.items() if not isinstance(end, Lost)}
+    rewards = {**task.rewards, "failed": Reward(strayed, _FAILED)}
+    return replace(task, goal=wide, terminations=ends, rewards=rewards)
 
 
 def warm_net(path: str | Path) -> PolicyNet:
