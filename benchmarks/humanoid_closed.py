@@ -36,7 +36,7 @@ from trueup.world.replay.replay import Prepare
 
 Arm = Literal["vanilla", "nominal", "noise", "ranges", "identified", "delta", "both"]
 _OF_TARGET = ("identified", "delta", "both")  # arms that learn from the target's logs
-_EPISODES = 4
+_EPISODES = 3
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class ClosedCfg:
     runs: Path
     targets: tuple[str, ...] = tuple(name for name in TARGETS if not name.startswith("ideal"))
     arms: tuple[Arm, ...] = ("vanilla", "nominal", "noise", "ranges", "identified", "delta")
-    steps: int = 400_000
+    steps: int = 160_000
     nenv: int = 128
     seed: int = 0
     fresh: bool = False
@@ -94,7 +94,8 @@ def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path, noise: f
         stages = (Prepared(prepare),)
     if arm in ("delta", "both"):
         more = {"delta": cfg.runs / ("delta" if arm == "delta" else "both") / target}
-    learner = replace(task.learner, kl_target=0.008, learning_rate=2e-4) if isinstance(task.learner, PpoCfg) else None
+    assert isinstance(task.learner, PpoCfg)
+    learner = replace(task.learner, kl_target=0.02, learning_rate=2e-4, gamma=0.95, lam=0.9)
     tu.train(
         replace(task, target_stages=stages),
         out=run,

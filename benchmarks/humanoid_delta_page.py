@@ -10,7 +10,7 @@ from parts import Numbers, table
 from trueup.calibrate.delta.beside.baselines import METHODS
 
 HORIZONS = ("0.25 s", "0.5 s", "1 s")
-CASES = ("2 s of data", "5 s of data", "10 s of data", "20 s of data", "encoders and IMU only", "legs only", "linear")
+CASES = ("2 s of data", "5 s of data", "10 s of data", "20 s of data", "encoders and IMU only", "legs only", "with the net")
 PPO = "delta action by PPO"
 Runs = dict[str, dict[str, Any]]
 
@@ -153,7 +153,7 @@ def _data(runs: dict[str, Runs]) -> tuple[Numbers, str]:
     text = f"""## Data needed
 
 Error (E_g-mpjpe, mm) on the held-out episode against the seconds of one recorded episode, without motion capture (base
-pose by leg odometry from encoders and IMU), with the legs corrected only, and without the net beside the linear part.
+pose by leg odometry from encoders and IMU), with the legs corrected only, and with the net beside the linear part.
 
 {table(("target", "learned from", *HORIZONS, "of nothing, 1 s", "CPU-s"), sorted(rows))}"""
     return {}, text

@@ -3,7 +3,8 @@
     nothing         the simulator as it is
     action noise    the same commands with noise on them, as large as the learned correction
     randomisation   parameters drawn from hand-set ranges, for every window anew
-    identification  parameters fitted to the logs (`trueup calibrate`)
+    identification  parameters fitted to the logs (`trueup calibrate`): delay, friction, gains, biases, mass, contact
+    as published    the same, of gains, mass and centre of mass only
     delta dynamics  a net that corrects the next state
     UAN             a residual torque that is learned from positions alone
     delta action    by PPO, as published; and fitted through the linearised simulator
@@ -41,8 +42,9 @@ _LEAST_NOISE = 0.02  # rad
 T = TypeVar("T")
 ROWS: dict[DeltaMethod, str] = {"ppo": "delta action by PPO", "shooting": "delta action"}
 IDENTIFIED, BOTH = "identification", "identification and delta action"
+PUBLISHED = "identification as published"
 METHODS = (
-    "nothing", "action noise", "randomisation", IDENTIFIED, "delta dynamics", "UAN", *ROWS.values(), BOTH,
+    "nothing", "action noise", "randomisation", IDENTIFIED, PUBLISHED, "delta dynamics", "UAN", *ROWS.values(), BOTH,
 )  # fmt: skip
 
 
@@ -113,6 +115,7 @@ def score_beside(
         "action noise": lambda: _under_noise(problem, std),
         "randomisation": lambda: _randomised(problem),
         "delta dynamics": lambda: _by_dynamics(problem),
+        PUBLISHED: lambda: score(identified(problem, published=True)[0], None, problem.scored),
         "UAN": lambda: score(with_uan(problem), None, problem.scored),
     }
     errors, seconds = _timed(work[name])
