@@ -59,7 +59,7 @@ TARGETS = {
 OWN = ROWS["shooting"]
 HELD = 1  # episode that nothing is fitted to
 _SECONDS = 88.0
-_SETTINGS = DeltaCfg(base="free", windows=400, hidden=(), past=3, horizons=(3, 5, 5), rounds=3)
+_SETTINGS = DeltaCfg(base="free", windows=400, hidden=(), past=3, horizons=(1, 3, 3, 5), rounds=4)
 _FEET = ("ankle", "knee", "hip_pitch")
 
 

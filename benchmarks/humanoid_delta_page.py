@@ -7,10 +7,11 @@ from typing import Any
 
 from parts import Numbers, table
 
-from trueup.calibrate.delta.beside.baselines import METHODS
+from trueup.calibrate.delta.beside.baselines import BOTH, METHODS, PUBLISHED
 
 HORIZONS = ("0.25 s", "0.5 s", "1 s")
-CASES = ("2 s of data", "5 s of data", "10 s of data", "20 s of data", "encoders and IMU only", "legs only", "with the net")
+SECONDS = ("2 s of data", "5 s of data", "10 s of data", "20 s of data")
+CASES = (*SECONDS, "encoders and IMU only", "legs only", "with the net")
 PPO = "delta action by PPO"
 Runs = dict[str, dict[str, Any]]
 
@@ -76,7 +77,7 @@ def _delta(runs: dict[str, Runs]) -> tuple[Numbers, str]:
         if len(rivals) == 2 and not name.startswith("ideal"):
             beaten.append(own[-1] < min(rivals))
     head = ("target", "method", *HORIZONS, "of nothing, 1 s", "CPU-s")
-    joints, diverged = _joints(runs), _diverged(runs)
+    joints, diverged, parameters = _joints(runs), _diverged(runs), _parameters(runs)
     kept = {name: value for name, value in ratios.items() if not name.startswith("ideal")}
     good = f"{sum(value <= 0.6 for value in kept.values())} of {len(kept)}"
     early = f"{min(quarter.values()):.2f} to {max(quarter.values()):.2f}"
@@ -88,6 +89,8 @@ most 0.6 on {good} targets, and better than both on {sum(beaten)} of {len(beaten
 0.25 s it is at {early} of doing nothing; published methods are all alike there: the gradient form fits
 single steps. Noise (as large as the correction) and randomisation are ways to train under, not models of a robot:
 their rows say how far their worlds are from it. {diverged} {_which_form(forms)}
+
+{parameters}
 
 {table(head, rows)}
 
@@ -105,6 +108,23 @@ def _diverged(runs: dict[str, Runs]) -> str:
         return ""
     return f"""Delta dynamics is worse than doing nothing on {worse} of {len(found)}: it is fitted to single steps from
 recorded states, and then runs through states of its own making."""
+
+
+def _parameters(runs: dict[str, Runs]) -> str:
+    """How identification compares with the delta action, in both its forms, and what a delta action adds to it."""
+    found = {name: one for name, one in _by_target(runs).items() if not name.startswith("ideal")}
+
+    def wins(first: str, second: str) -> str:
+        pairs = [(one[first], one[second]) for one in found.values() if first in one and second in one]
+        return f"{sum(a['at_1s_mm'] < b['at_1s_mm'] for a, b in pairs)} of {len(pairs)}"
+
+    return f"""Identification (`trueup calibrate`: delay, dry friction, gains, encoder biases, mass, contact) is better
+than the delta action after 1 s on {wins("identification", "delta action")} targets: late commands and dry friction are
+parameters that it has a name for. Identification as in the published comparison (gains, mass and centre of mass of the
+trunk: no delay, no dry friction) is better than the delta action on
+{wins(PUBLISHED, "delta action")}. A delta action on top of identification is better than identification alone on
+{wins(BOTH, "identification")}. `trueup calibrate delta --baselines` names the best on the held-out data as what to
+train under."""
 
 
 def _which_form(forms: list[tuple[dict[str, Any], dict[str, Any]]]) -> str:

@@ -16,7 +16,7 @@ Noise and randomisation are ways to train under, not models of the robot: their 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -39,6 +39,7 @@ from trueup.world.engines.simulation import Simulation
 from trueup.world.randomization.randomize import Randomizer, joint_ranges, locomotion_ranges
 
 _LEAST_NOISE = 0.02  # rad
+_AS_GOOD = 1.05  # times the lowest error
 T = TypeVar("T")
 ROWS: dict[DeltaMethod, str] = {"ppo": "delta action by PPO", "shooting": "delta action"}
 IDENTIFIED, BOTH = "identification", "identification and delta action"
@@ -83,6 +84,17 @@ def score_all(
         out.append(scored if name == own else score_beside(name, problem, learned, identify))
         progress(0.4 + 0.6 * (k + 1) / len(METHODS))
     return learned, tuple(out)
+
+
+def recommended(scored: Sequence[ScoredMethod]) -> str:
+    """What to train under: nothing, identification, the delta action, or both, by the error at the longest horizon.
+
+    Identification wins where it is as good as the best: its parameters hold for other motions too.
+    """
+    errors = {one.name: one.errors.global_mm[-1] for one in scored}
+    errors = {name: errors[name] for name in ("nothing", IDENTIFIED, *ROWS.values(), BOTH) if name in errors}
+    lowest = min(errors.values())
+    return next(name for name, error in errors.items() if error <= _AS_GOOD * lowest)
 
 
 def learn_scored(problem: DeltaProblem, progress: Progress = lambda done: None) -> tuple[DeltaResult, ScoredMethod]:
