@@ -36,9 +36,10 @@ def test_a_weak_servo_is_corrected_by_what_theory_says(tmp_path: Path) -> None:
     result = calibrate_delta("so101", [log], QUICK, folder=tmp_path)
     assert result.corrected.joint_rad[-1] < 0.35 * result.without.joint_rad[-1]
     net = load_delta(tmp_path)
-    past = np.stack([np.roll(log["target_pos"], k, axis=0) for k in (1, 2)], axis=1)
-    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None, past)[2:]
-    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])[2:]
+    count = QUICK.past
+    past = np.stack([np.roll(log["target_pos"], 1 + k, axis=0) for k in range(count)], axis=1)
+    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None, past)[count:]
+    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])[count:]
     found = net(x)
     slope = np.sum(found * ideal) / np.sum(ideal**2)
     assert slope == pytest.approx(1.0, abs=0.1)

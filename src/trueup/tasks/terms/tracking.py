@@ -54,6 +54,11 @@ def global_error(frame: Frame) -> Float32:
     return _length(frame.body_gap).mean(axis=1)
 
 
+def near_error(frame: Frame) -> Float32:
+    """Mean distance of bodies from a reference that stands where the robot does, m."""
+    return _length(frame.body_gap_near).mean(axis=1)
+
+
 def velocity_error(frame: Frame) -> Float32:
     """Mean difference of body velocities (E_vel), m/s."""
     return _length(frame.body_vel_gap).mean(axis=1)
