@@ -229,8 +229,8 @@ def _homes(runs: dict[str, Runs]) -> str:
         rows.append((world, f"{home['before_mm']:.1f}", f"{home['after_mm']:.1f}", *there))
     head = ("simulator", "in it, before", "in it, after", "on the target, before", "on the target, after")
     return f"""Where it is lost: the same policies in the simulator that they were trained in (mm from a motion that
-stands where the robot does, with sensor noise) and on the target (mm from the root). A corrected simulator in which the policy
-as it came is no worse than at home lacks what makes the target hard; one in which training gains little was given too
-few steps.
+stands where the robot does, with sensor noise) and on the target (mm from the root). A corrected simulator in which
+the policy as it came is no worse than at home lacks what makes the target hard; one in which training gains little was
+given too few steps.
 
 {table(head, rows)}"""
