@@ -90,9 +90,11 @@ def _delta(runs: dict[str, Runs]) -> tuple[Numbers, str]:
 Same logs, same windows, same score: E_g-mpjpe (mm) after 0.25, 0.5 and 1 s on an episode that nothing was fitted to.
 Asked: at 1 s at most 0.6 of doing nothing, and better than identification and delta dynamics. The delta action is at
 most 0.6 on {good} targets, and better than both on {sum(beaten)} of {len(beaten)} where both were measured; with
-identification as in the published comparison on {sum(published)} of {len(published)}. After 0.25 s it is at {early} of doing nothing; published methods are all alike there: the gradient form fits
-single steps. Noise (as large as the correction) and randomisation are ways to train under, not models of a robot:
-their rows say how far their worlds are from it. {diverged} {_which_form(forms)}
+identification as in the published comparison on {sum(published)} of {len(published)}. After 0.25 s it is at {early}
+of doing nothing; published methods are all alike there: the gradient form fits single steps. A ratio of 1.00 is a
+correction of zero: none was found that helped on the ends of the logs. Noise (as large as the correction) and
+randomisation are ways to train under, not models of a robot: their rows say how far their worlds are from it.
+{diverged} {_which_form(forms)}
 
 {parameters}
 
