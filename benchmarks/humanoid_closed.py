@@ -1,6 +1,10 @@
 """Closed loop: a policy of others is trained a little more in different worlds, then acts on the target without them.
 
     python benchmarks/humanoid_closed.py --runs F [--targets NAME ...] [--arms ARM ...] [--steps N]
+    python benchmarks/humanoid_closed.py --runs F --home [--targets NAME ...] [--steps N]
+
+`--home`: how far a policy is from its motion in the simulator that it was trained in, before and after: which step of
+the way to the target loses what is lost.
 
 Stands on what `humanoid_delta.py` recorded and learned in F. Every arm has the same steps, the same learner and the
 same start; `vanilla` is the policy as it came. Arms that know nothing of the target (`nominal`, `noise`, `ranges`) are
@@ -27,16 +31,21 @@ import trueup as tu
 from trueup.calibrate.delta.beside.baselines import ActionNoise
 from trueup.core.arrays import FloatArray
 from trueup.policy.mlp import load_policy
-from trueup.rl.settings import PpoCfg
+from trueup.policy.runner import PolicyRunner
+from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task
+from trueup.tasks.terms.tracking import near_error
+from trueup.train.bundles.warm import warm_net
 from trueup.train.folder import RunFolder
+from trueup.train.play.assess import ASSESS_SEED, assess
 from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.batch import BatchSim
 from trueup.world.replay.replay import Prepare
 
 Arm = Literal["vanilla", "nominal", "noise", "ranges", "identified", "delta", "both"]
 _OF_TARGET = ("identified", "delta", "both")  # arms that learn from the target's logs
-_EPISODES = 4
+_EPISODES = 3
+_COPIES = 8
 
 
 @dataclass(frozen=True)
@@ -44,10 +53,11 @@ class ClosedCfg:
     runs: Path
     targets: tuple[str, ...] = tuple(name for name in TARGETS if not name.startswith("ideal"))
     arms: tuple[Arm, ...] = ("vanilla", "nominal", "noise", "ranges", "identified", "delta")
-    steps: int = 400_000
-    nenv: int = 128
+    steps: int = 600_000
+    nenv: int = 256
     seed: int = 0
     fresh: bool = False
+    home: bool = False
 
 
 def measure(cfg: ClosedCfg, target: str, arm: Arm) -> Numbers:
@@ -94,7 +104,6 @@ def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path, noise: f
         stages = (Prepared(prepare),)
     if arm in ("delta", "both"):
         more = {"delta": cfg.runs / ("delta" if arm == "delta" else "both") / target}
-    learner = replace(task.learner, kl_target=0.008, learning_rate=2e-4) if isinstance(task.learner, PpoCfg) else None
     tu.train(
         replace(task, target_stages=stages),
         out=run,
@@ -103,11 +112,26 @@ def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path, noise: f
         nenv=cfg.nenv,
         threads=1,
         seed=cfg.seed,
-        learner=learner,
         randomize=arm == "ranges",
         film_minutes=0.0,
         **more,
     )
+
+
+def measure_home(cfg: ClosedCfg, target: str, arm: Arm) -> Numbers:
+    """Distance from a motion that stands where the robot does, in the world of an arm: vanilla, and trained in it."""
+    _, task = policy_of(BenchCfg(part="page", runs=cfg.runs))
+    run, _ = _trained(cfg, task.name, target, arm)
+    delta = cfg.runs / "delta" / target if arm == "delta" else None
+    made = replace(task, terminations={}, metrics={**task.metrics, "near": near_error})
+    env = EnvCfg(nenv=_COPIES, threads=1, seed=ASSESS_SEED, randomize=False, pushes=False, stagger=False, delta=delta)
+    nets = {"before": warm_net(cfg.runs / "dance.bundle"), "after": RunFolder(run).newest_policy()}
+    out: Numbers = {}
+    for name, net in nets.items():
+        world = TaskEnv(made, env)
+        found = assess(world, PolicyRunner(net, _COPIES), task.score, task.rates.episode_s)
+        out[f"{name}_mm"] = 1e3 * found.metrics["near"]
+    return out
 
 
 class Prepared(TargetStage):
@@ -132,8 +156,19 @@ def _noise(cfg: ClosedCfg) -> float:
     return float(median(np.sqrt(np.mean(np.square(one))) for one in sizes))
 
 
+def _homes(cfg: ClosedCfg) -> None:
+    """Of the trainings that are there."""
+    trained: list[tuple[str, Arm]] = [(target, "delta") for target in cfg.targets]
+    for target, arm in [("all", "nominal"), *trained]:
+        if (cfg.runs / "closed" / f"{target}-{arm}-{cfg.steps}-{cfg.seed}" / "took.json").exists():
+            key = f"{target}/{arm}/{cfg.steps}"
+            HUMANOID.each("home", [key], lambda _, t=target, a=arm: measure_home(cfg, t, a), fresh=cfg.fresh)
+
+
 def main(cfg: ClosedCfg) -> None:
-    for target in cfg.targets:
+    if cfg.home:
+        _homes(cfg)
+    for target in () if cfg.home else cfg.targets:
         for arm in cfg.arms:
             key = f"{target}/{arm}/{cfg.steps}"
             HUMANOID.each("closed", [key], lambda _, t=target, a=arm: measure(cfg, t, a), fresh=cfg.fresh)

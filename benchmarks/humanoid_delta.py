@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import process_time
@@ -59,6 +59,7 @@ TARGETS = {
 OWN = ROWS["shooting"]
 HELD = 1  # episode that nothing is fitted to
 _SECONDS = 88.0
+_SETTINGS = DeltaCfg(base="free", windows=400, hidden=(), past=3, horizons=(1, 3, 3, 5), rounds=4)
 _FEET = ("ankle", "knee", "hip_pitch")
 
 
@@ -120,7 +121,7 @@ def logs_of(cfg: BenchCfg, name: str) -> tuple[list[Log], list[Log]]:
 def problem_of(cfg: BenchCfg, name: str, case: str = "") -> DeltaProblem:
     """`case`: without odometry, or the number of episodes, or joints."""
     logs, held = logs_of(cfg, name)
-    settings = DeltaCfg(base="free", windows=400)
+    settings = _SETTINGS
     if case == "encoders and IMU only":
         logs = [without_base(log) for log in logs]
     if case.endswith("s of data"):
@@ -128,9 +129,9 @@ def problem_of(cfg: BenchCfg, name: str, case: str = "") -> DeltaProblem:
     if case == "legs only":
         names = load_robot("g1").spec.joint_names
         legs = tuple(one for one in names if any(part in one for part in ("hip", "knee", "ankle")))
-        settings = DeltaCfg(base="free", windows=400, joints=legs)
-    if case == "linear":
-        settings = DeltaCfg(base="free", windows=400, hidden=())
+        settings = replace(_SETTINGS, joints=legs)
+    if case == "with the net":
+        settings = replace(_SETTINGS, hidden=DeltaCfg().hidden)
     return DeltaProblem(load_robot("g1"), logs, settings, holdout=held)
 
 

@@ -17,6 +17,7 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.foreign import with_layout
 from trueup.tasks.load import load_task
 from trueup.tasks.task import Start
+from trueup.tasks.terms.tracking import near_error
 from trueup.train.config import with_motions
 from trueup.world.sensors import SensorCfg
 
@@ -89,6 +90,7 @@ def test_a_reference_that_stands_where_the_robot_does_forgives_drift_but_not_hei
     assert near[0].max() < 1e-5
     np.testing.assert_allclose(near[1], 0.05, atol=1e-5)
     assert near[2].max() > 0.02
+    np.testing.assert_allclose(near_error(frame), near.mean(axis=1), rtol=1e-5)
     sim.qpos[:] = before
     goal.at += 1
     sim.motion.forget()

@@ -17,10 +17,22 @@ from trueup.models.delta_net import DeltaNet, DeltaSpec, save_delta
 from trueup.policy.bundle.bundle import PolicyBundle, load_bundle, write_bundle
 from trueup.policy.graph.write import OnnxWriter
 from trueup.policy.runner import PolicyRunner
+from trueup.rl.ppo import Ppo
 from trueup.rl.settings import PpoCfg, SacCfg
 from trueup.robot.load import load_robot
 from trueup.tasks.foreign import bundle_task
-from trueup.train.bundles.warm import CRITIC_FIRST, STD, warm_layout, warm_net, warm_settings
+from trueup.tasks.load import load_task
+from trueup.tasks.terms.tracking import Lost
+from trueup.train.bundles.warm import (
+    CRITIC_FIRST,
+    KL_TARGET,
+    LEARNING_RATE,
+    STD,
+    warm_layout,
+    warm_net,
+    warm_settings,
+    warm_task,
+)
 from trueup.train.config import Budget
 from trueup.train.folder import RunFolder
 from trueup.train.train import make_learner, train, tuned
@@ -71,6 +83,37 @@ def test_a_training_begins_with_what_the_bundle_does(bundle: PolicyBundle) -> No
     learner.iterate()  # the critic learns alone, and the statistics of observations stay
     np.testing.assert_allclose(PolicyRunner(learner.policy()).act(obs), before, atol=1e-6)
     learner.close()
+
+
+def test_a_bundle_learns_by_small_steps_unless_settings_are_given(bundle: PolicyBundle) -> None:
+    plain = run_config(TrainVerb("pendulum-swingup", start=bundle.path)).learner
+    given = run_config(TrainVerb("pendulum-swingup", start=bundle.path, option=("kl_target=0.03",))).learner
+    assert isinstance(plain, PpoCfg)
+    assert isinstance(given, PpoCfg)
+    assert (plain.kl_target, plain.learning_rate) == (KL_TARGET, LEARNING_RATE)
+    assert given.kl_target == 0.03
+    assert given.critic_first == plain.critic_first == CRITIC_FIRST
+
+
+def test_what_leaves_a_training_from_a_bundle_is_averaged_from_its_start(bundle: PolicyBundle) -> None:
+    cfg = tuned(run_config(TrainVerb("pendulum-swingup", start=bundle.path, nenv=CFG.nenv, threads=1)))
+    assert isinstance(cfg.learner, PpoCfg)
+    learner = make_learner(replace(cfg, learner=replace(cfg.learner, critic_first=0, average=10)))
+    assert isinstance(learner, Ppo)
+    learner.start_with(warm_net(bundle.path))
+    before = learner.actor.parameters.flat.clone()
+    learner.iterate()
+    np.testing.assert_allclose(learner.average.flat, before + 0.1 * (learner.actor.parameters.flat - before), atol=1e-6)
+    learner.close()
+
+
+def test_who_follows_a_motion_already_does_not_fail_by_drifting() -> None:
+    task = load_task("g1-track")
+    warm = warm_task(task)
+    assert any(isinstance(end, Lost) for end in task.terminations.values())
+    assert list(warm.terminations) == ["astray"]
+    assert warm.goal.limit_m[0] == warm.goal.limit_m[1]  # type: ignore[attr-defined]
+    assert warm_task(load_task("go2-velocity")) == load_task("go2-velocity")
 
 
 def test_a_network_without_a_normaliser_acts_as_before(bundle: PolicyBundle, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from trueup.rl.env import Env, State
 from trueup.rl.learner import Learner
 from trueup.rl.losses import adapted_rate, bootstrap_timeouts, divergence, entropy, gae, policy_loss, value_loss
 from trueup.rl.nets.networks import Actor, Critic
-from trueup.rl.nets.parameters import Adam, Average
+from trueup.rl.nets.parameters import GROWTH, Adam, Average
 from trueup.rl.settings import PpoCfg
 
 KL_STOP = 4.0  # times `kl_target`: the actor's updates end there
@@ -226,7 +226,10 @@ class Ppo(Learner):
         statistics.count = earlier.count
 
     def start_with(self, net: PolicyNet) -> None:
-        """Take over a policy alone, with the statistics of its observations."""
+        """Take over a policy alone, with the statistics of its observations.
+
+        It counts as trained for long: what leaves training is averaged over the whole span from the start.
+        """
         arrays = {name: values for name, values in net.arrays().items() if name.startswith("actor/")}
         shapes = {name: tuple(view.shape) for name, view in self.actor.parameters.view.items() if name != "log_std"}
         if {name: values.shape for name, values in arrays.items()} != shapes:
@@ -235,6 +238,7 @@ class Ppo(Learner):
             self.actor.parameters.view[name].copy_(torch.from_numpy(np.array(values, np.float32)))
         self.normalizers["actor"].__dict__.update(deepcopy(net.normalizer).__dict__)
         self.average.flat.copy_(self.actor.parameters.flat)
+        self.before = self.average.count = GROWTH * self.cfg.average
 
     def close(self) -> None:
         """End the second thread."""

@@ -28,7 +28,7 @@ from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.foreign import with_layout
 from trueup.tasks.load import load_task, make_env
 from trueup.tasks.task import error_metric
-from trueup.train.bundles.warm import warm_net
+from trueup.train.bundles.warm import warm_net, warm_task
 from trueup.train.config import Budget, RunCfg
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import ASSESS_SEED, EPISODES, Assessment, assess
@@ -191,6 +191,7 @@ def run_env(
     task = load_task(cfg.task, cfg.robot)
     if cfg.layout is not None:
         task = with_layout(task, cfg.layout)
+        task = warm_task(task) if training else task
     return make_env(replace(task, ramp_s=_ramp(cfg, task.ramp_s)), env_cfg)
 
 

@@ -174,7 +174,7 @@ def run_config(verb: TrainVerb) -> RunCfg:
     """What the run records: objects by their names, a fit that has no file in the run's folder."""
     from trueup.policy.bundle.bundle import is_bundle
     from trueup.train.bundles.warm import warm_layout, warm_settings
-    from trueup.train.config import RunCfg, robot_reference, with_motions
+    from trueup.train.config import RunCfg, default_learner, robot_reference, with_motions
     from trueup.train.folder import RunFolder
     from trueup.world.fitted.calibration import Calibration, write_calibration
 
@@ -184,7 +184,8 @@ def run_config(verb: TrainVerb) -> RunCfg:
         fit = write_calibration(fit, run_folder(verb) / "params")
     learner, layout, trained_s = _learner(verb, task), None, 0.0
     if verb.start is not None and is_bundle(verb.start):
-        learner, layout = warm_settings(learner, verb.start), warm_layout(verb.start)
+        chosen = learner != default_learner(task)
+        learner, layout = warm_settings(learner, verb.start, chosen=chosen), warm_layout(verb.start)
     elif verb.start is not None:
         trained_s = RunFolder(verb.start).trained_s()
     as_they_are = ("seed", "nenv", "threads", "posterior", "randomize", "adr")

@@ -12,14 +12,16 @@ from scipy.spatial.transform import Rotation
 from weak_robot import SHARE, recorded
 
 from trueup.calibrate.delta.beside import uan
-from trueup.calibrate.delta.beside.baselines import METHODS, score_all
+from trueup.calibrate.delta.beside.baselines import METHODS, ScoredMethod, recommended, score_all
 from trueup.calibrate.delta.config import DeltaCfg
 from trueup.calibrate.delta.delta import calibrate_delta
 from trueup.calibrate.delta.problem import DeltaProblem
+from trueup.calibrate.delta.score import HorizonErrors
 from trueup.calibrate.delta.states import with_base
 from trueup.core.errors import TrueupError
 from trueup.data.log import Log
 from trueup.models.delta_net import DeltaNet, DeltaSpec, load_delta, save_delta
+from trueup.report.calibration.delta import next_steps
 from trueup.robot.load import load_robot
 from trueup.world.actuators.target_stages import LearnedDelta
 from trueup.world.batch import BatchSim, SimCfg
@@ -34,9 +36,10 @@ def test_a_weak_servo_is_corrected_by_what_theory_says(tmp_path: Path) -> None:
     result = calibrate_delta("so101", [log], QUICK, folder=tmp_path)
     assert result.corrected.joint_rad[-1] < 0.35 * result.without.joint_rad[-1]
     net = load_delta(tmp_path)
-    past = np.stack([np.roll(log["target_pos"], k, axis=0) for k in (1, 2)], axis=1)
-    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None, past)[2:]
-    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])[2:]
+    count = QUICK.past
+    past = np.stack([np.roll(log["target_pos"], 1 + k, axis=0) for k in range(count)], axis=1)
+    x = net.inputs(log["target_pos"], log["joint_pos"], log["joint_vel"], None, past)[count:]
+    ideal = -(1.0 - SHARE) * (log["target_pos"] - log["joint_pos"])[count:]
     found = net(x)
     slope = np.sum(found * ideal) / np.sum(ideal**2)
     assert slope == pytest.approx(1.0, abs=0.1)
@@ -186,10 +189,33 @@ def test_every_method_is_scored_on_the_same_held_out_log(monkeypatch: pytest.Mon
     assert at_1s["nothing"] == learned.without.global_mm[-1]
     assert at_1s["delta action"] < 0.2 * at_1s["nothing"]
     assert at_1s["identification"] < 0.2 * at_1s["nothing"]
+    assert at_1s["identification as published"] < 0.2 * at_1s["nothing"]  # a gain is among what it fits
     assert at_1s["delta dynamics"] < at_1s["nothing"]
     assert at_1s["UAN"] < 0.5 * at_1s["nothing"]
     assert 0.0 < at_1s["delta action by PPO"] <= at_1s["nothing"]  # what it learns in longer is in test_delta_ppo
     assert at_1s["action noise"] > 0.8 * at_1s["nothing"]
+
+
+@pytest.mark.parametrize(
+    ("errors", "best"),
+    [
+        ({"nothing": 50.0, "identification": 20.4, "delta action": 30.0, "UAN": 10.0}, "identification"),
+        ({"nothing": 50.0, "identification": 20.4, "identification and delta action": 20.0}, "identification"),
+        ({"nothing": 50.0, "identification": 30.0, "identification and delta action": 20.0},
+         "identification and delta action"),
+        ({"nothing": 50.0, "delta action": 20.0, "identification": 30.0}, "delta action"),
+        ({"nothing": 50.0, "delta action": 60.0, "identification": 49.0}, "nothing"),
+    ],
+)  # fmt: skip
+def test_what_is_recommended_is_the_best_that_a_policy_can_train_under(errors: dict[str, float], best: str) -> None:
+    scored = [
+        ScoredMethod(name=name, errors=HorizonErrors((0.0,), (0.0,), (error,)), seconds=0.0)
+        for name, error in errors.items()
+    ]
+    assert recommended(scored) == best
+    lines = next_steps(scored, Path("delta"), helps=best != "nothing")
+    assert any("--params" in line for line in lines) == ("identif" in best)
+    assert any("--delta" in line for line in lines) == ("action" in best)
 
 
 def replace_spec(spec: DeltaSpec, **changed: object) -> DeltaSpec:

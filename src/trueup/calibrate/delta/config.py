@@ -26,7 +26,7 @@ class DeltaCfg:
     """What the linear part of a joint's correction sees: the joint itself and the base, or all joints."""
     hidden: tuple[int, ...] = (64, 64)
     """Of the net beside the linear part; () for a linear delta action."""
-    past: int = 2
+    past: int = 3
     """Earlier targets that it sees: a delay is corrected by them."""
     limit_rad: float = 1.0
     """Largest correction."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from trueup.calibrate.delta.beside.baselines import ScoredMethod, score_all
+from trueup.calibrate.delta.beside.baselines import BOTH, IDENTIFIED, ScoredMethod, recommended, score_all
 from trueup.calibrate.delta.delta import DeltaResult, learn_delta, write_delta
 from trueup.calibrate.delta.problem import DeltaProblem
 from trueup.calibrate.delta.score import HORIZONS_S
@@ -44,9 +44,22 @@ def run_delta(verb: DeltaVerb) -> int:
     if verb.page:
         page = delta_page(problem, result, scored, headline(result), folder).write(folder / "index.html")
         console.print(f"page   {page}", soft_wrap=True)
-    if helps:
-        console.print(f"next   trueup train TASK --from RUN --delta {folder}", soft_wrap=True, highlight=False)
+    for line in next_steps(scored, folder, helps=helps):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
     return 0
+
+
+def next_steps(scored: Sequence[ScoredMethod], folder: Path, *, helps: bool) -> tuple[str, ...]:
+    """What to train under; with baselines, the best of them on the held-out data."""
+    train = f"trueup train TASK --from RUN --delta {folder}"
+    best = recommended(scored) if scored else None
+    if best == IDENTIFIED:
+        told = "identified parameters explain these logs as well as a delta action: trueup calibrate LOG... --out fit"
+        return told, "next   trueup train TASK --from RUN --params fit"
+    if best == BOTH:
+        told = "a delta action on an identified simulator is best here: trueup calibrate LOG... --out fit, then this"
+        return f"{told} command with --params fit", f"next   {train} --params fit"
+    return (f"next   {train}",) if helps and best != "nothing" else ()
 
 
 def headline(result: DeltaResult) -> str:

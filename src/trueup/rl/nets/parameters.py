@@ -16,7 +16,7 @@ from torch import Tensor
 
 Arrays = dict[str, NDArray[np.generic]]
 _ALIGN = 16  # floats in 64 bytes
-_GROWTH = 40  # iterations after which the span grows by one
+GROWTH = 40  # iterations after which the span grows by one
 
 
 class Parameters:
@@ -102,4 +102,4 @@ class Average(Parameters):
     def update(self) -> None:
         """Update the average with the current parameters."""
         self.count += 1
-        self.flat.lerp_(self._of.flat, 1.0 / min(1 + self.count // _GROWTH, self._span))
+        self.flat.lerp_(self._of.flat, 1.0 / min(1 + self.count // GROWTH, self._span))

@@ -54,6 +54,11 @@ def global_error(frame: Frame) -> Float32:
     return _length(frame.body_gap).mean(axis=1)
 
 
+def near_error(frame: Frame) -> Float32:
+    """Mean distance of bodies from a reference that stands where the robot does, m."""
+    return _length(frame.body_gap_near).mean(axis=1)
+
+
 def velocity_error(frame: Frame) -> Float32:
     """Mean difference of body velocities (E_vel), m/s."""
     return _length(frame.body_vel_gap).mean(axis=1)
@@ -62,6 +67,11 @@ def velocity_error(frame: Frame) -> Float32:
 def astray(frame: Frame) -> Bool:
     """Some body is further from a reference that stands where the robot does than the curriculum allows."""
     return _length(frame.body_gap_near).max(axis=1) > frame.tracking_limit
+
+
+def strayed(frame: Frame) -> Float32:
+    """One where `astray` holds."""
+    return astray(frame).astype(np.float32)
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,15 @@ from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import EPS, LIMIT, Normalizer
 from trueup.rl.settings import LearnerCfg, PpoCfg
 from trueup.tasks.foreign import is_foreign, layout_of
+from trueup.tasks.goals.tracking import TrackingGoal
+from trueup.tasks.task import Reward, Task
+from trueup.tasks.terms.tracking import Lost, strayed
 
 STD = 0.15  # of actions at the start: the policy is good, and noise of 1 would hide it
+KL_TARGET, LEARNING_RATE = 0.01, 1e-4  # of whole networks: with larger steps they wander more than they learn
 CRITIC_FIRST = 8  # iterations in which the critic, which a bundle does not have, learns alone
 _BEYOND = 3.0  # times the measured range, from where on the normaliser would cut observations off
+_FAILED = -25.0  # for an end before its time: what it then misses costs as much again
 _CERTAIN = 1e12  # assumed count of observations behind the statistics: they stay as they are
 
 
@@ -30,15 +35,35 @@ def warm_layout(path: str | Path) -> Layout | None:
     return layout_of(passport) if is_foreign(passport) else None
 
 
-def warm_settings(cfg: LearnerCfg, path: str | Path) -> LearnerCfg:
-    """The settings with the bundle's network, little noise, and a critic that learns first."""
+def warm_settings(cfg: LearnerCfg, path: str | Path, *, chosen: bool = False) -> LearnerCfg:
+    """The settings with the bundle's network, little noise, and a critic that learns first.
+
+    Steps are small, unless the settings were `chosen` for this training.
+    """
     if not isinstance(cfg, PpoCfg):
         raise TrueupError(f"a policy of a bundle is a start for ppo, not for {cfg.algorithm}")
     if cfg.net.latent:
         raise TrueupError("a policy of a bundle has no latent: leave --latent out")
     hidden = tuple(len(bias) for _, bias in _dense(load_bundle(path))[:-1])
     net = replace(cfg.net, actor=hidden, std=min(cfg.net.std, STD))
-    return replace(cfg, net=net, noise_schedule=None, critic_first=max(cfg.critic_first, CRITIC_FIRST))
+    first = max(cfg.critic_first, CRITIC_FIRST)
+    kl, rate = (cfg.kl_target, cfg.learning_rate) if chosen else (KL_TARGET, LEARNING_RATE)
+    return replace(cfg, net=net, noise_schedule=None, critic_first=first, kl_target=kl, learning_rate=rate)
+
+
+def warm_task(task: Task) -> Task:
+    """A tracking task for a policy that follows the motion already.
+
+    It has no sensor of its place, so an episode ends where it falls and not where it has drifted to; the distance that
+    ends episodes stays as wide as it is at first, or failures would grow with the training and hide all else.
+    """
+    goal = task.goal
+    if not isinstance(goal, TrackingGoal):
+        return task
+    wide = replace(goal, limit_m=(goal.limit_m[0], goal.limit_m[0]))
+    ends = {name: end for name, end in task.terminations.items() if not isinstance(end, Lost)}
+    rewards = {**task.rewards, "failed": Reward(strayed, _FAILED)}
+    return replace(task, goal=wide, terminations=ends, rewards=rewards)
 
 
 def warm_net(path: str | Path) -> PolicyNet:

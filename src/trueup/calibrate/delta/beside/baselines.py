@@ -3,7 +3,8 @@
     nothing         the simulator as it is
     action noise    the same commands with noise on them, as large as the learned correction
     randomisation   parameters drawn from hand-set ranges, for every window anew
-    identification  parameters fitted to the logs (`trueup calibrate`)
+    identification  parameters fitted to the logs (`trueup calibrate`): delay, friction, gains, biases, mass, contact
+    as published    the same, of gains, mass and centre of mass only
     delta dynamics  a net that corrects the next state
     UAN             a residual torque that is learned from positions alone
     delta action    by PPO, as published; and fitted through the linearised simulator
@@ -15,7 +16,7 @@ Noise and randomisation are ways to train under, not models of the robot: their 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TypeVar
@@ -38,11 +39,13 @@ from trueup.world.engines.simulation import Simulation
 from trueup.world.randomization.randomize import Randomizer, joint_ranges, locomotion_ranges
 
 _LEAST_NOISE = 0.02  # rad
+_AS_GOOD = 1.05  # times the lowest error
 T = TypeVar("T")
 ROWS: dict[DeltaMethod, str] = {"ppo": "delta action by PPO", "shooting": "delta action"}
 IDENTIFIED, BOTH = "identification", "identification and delta action"
+PUBLISHED = "identification as published"
 METHODS = (
-    "nothing", "action noise", "randomisation", IDENTIFIED, "delta dynamics", "UAN", *ROWS.values(), BOTH,
+    "nothing", "action noise", "randomisation", IDENTIFIED, PUBLISHED, "delta dynamics", "UAN", *ROWS.values(), BOTH,
 )  # fmt: skip
 
 
@@ -83,6 +86,17 @@ def score_all(
     return learned, tuple(out)
 
 
+def recommended(scored: Sequence[ScoredMethod]) -> str:
+    """What to train under: nothing, identification, the delta action, or both, by the error at the longest horizon.
+
+    Identification wins where it is as good as the best: its parameters hold for other motions too.
+    """
+    errors = {one.name: one.errors.global_mm[-1] for one in scored}
+    errors = {name: errors[name] for name in ("nothing", IDENTIFIED, *ROWS.values(), BOTH) if name in errors}
+    lowest = min(errors.values())
+    return next(name for name, error in errors.items() if error <= _AS_GOOD * lowest)
+
+
 def learn_scored(problem: DeltaProblem, progress: Progress = lambda done: None) -> tuple[DeltaResult, ScoredMethod]:
     """The delta action of `problem.cfg.method` as a row of the comparison."""
     learned, spent = _timed(lambda: learn_delta(problem, progress))
@@ -113,6 +127,7 @@ def score_beside(
         "action noise": lambda: _under_noise(problem, std),
         "randomisation": lambda: _randomised(problem),
         "delta dynamics": lambda: _by_dynamics(problem),
+        PUBLISHED: lambda: score(identified(problem, published=True)[0], None, problem.scored),
         "UAN": lambda: score(with_uan(problem), None, problem.scored),
     }
     errors, seconds = _timed(work[name])

@@ -1,4 +1,8 @@
-"""Parameter identification on the logs of a delta action: `trueup calibrate` without its intervals and verdicts."""
+"""Parameter identification on the logs of a delta action: `trueup calibrate` without its intervals and verdicts.
+
+Published comparisons (ASAP, arXiv 2502.01143) identify gains and the mass and centre of mass of the trunk: nothing that
+could explain a delay or dry friction. That is a method of its own here (`published`).
+"""
 
 from __future__ import annotations
 
@@ -19,34 +23,38 @@ from trueup.world.fitted.fit_parameter import FitParameter, ParamWriter
 
 FITTED = "delay,friction,kp,kd,encoder_bias"
 ON_GROUND = "delay,friction,kp,kd,encoder_bias,mass_scale,contact"
+PUBLISHED, PUBLISHED_ON_GROUND = "kp,kd", "kp,kd,mass_scale,com_offset"
 
 _WINDOWS, _ITERATIONS = 30, 8
 
 
-def identified(problem: DeltaProblem, progress: Progress | None = None) -> tuple[DeltaShooting, dict[str, float]]:
+def identified(
+    problem: DeltaProblem, progress: Progress | None = None, *, published: bool = False
+) -> tuple[DeltaShooting, dict[str, float]]:
     """The simulator with fitted parameters, and their values by label.
 
     Delay, gains, dry friction and encoder bias of every joint; of a robot on its feet also the trunk's mass and the
-    ground.
+    ground. `published`: gains, and of a robot on its feet the trunk's mass and centre of mass.
     """
-    found, cfg = _fit_problem(problem)
+    found, cfg = _fit_problem(problem, published)
     x = Fitter(found, cfg.fit, progress=progress).run(None).x
     parameters = found.fine.parameters
     values = {one.label: float(one.to_value(np.array(at))) for one, at in zip(parameters, x, strict=True)}
     return _with(problem, parameters, values), values
 
 
-def with_values(problem: DeltaProblem, values: dict[str, float]) -> DeltaShooting:
+def with_values(problem: DeltaProblem, values: dict[str, float], *, published: bool = False) -> DeltaShooting:
     """The simulator with parameters that `identified` found before."""
-    return _with(problem, _fit_problem(problem)[0].fine.parameters, values)
+    return _with(problem, _fit_problem(problem, published)[0].fine.parameters, values)
 
 
-def _fit_problem(problem: DeltaProblem) -> tuple[Problem, CalibrateCfg]:
+def _fit_problem(problem: DeltaProblem, published: bool) -> tuple[Problem, CalibrateCfg]:
     robot, shooting = problem.robot, problem.shooting
     is_free = shooting.tracks.base_pos is not None
+    fixed, on_ground = (PUBLISHED, PUBLISHED_ON_GROUND) if published else (FITTED, ON_GROUND)
     # the physics that a policy will train in, so that the fit makes up for its step too
     cfg = CalibrateCfg(
-        params=ON_GROUND if is_free else FITTED,
+        params=on_ground if is_free else fixed,
         bodies=(robot.spec.base.body,) if is_free else (),
         base="free" if is_free else "fixed",
         physics_hz=robot.spec.physics_hz,
