@@ -1,6 +1,6 @@
 """Humanoid motions: followed, walked, of others, retargeted and checked; sections of docs/results/humanoid.md.
 
-    python benchmarks/humanoid_track.py tracking --runs FOLDER [--motions squat:1500000 walk:4000000 ...] [--seeds 0 1]
+    python benchmarks/humanoid_track.py tracking --runs FOLDER [--motions squat:1200000 squat+walk:4000000 ...] [--seeds 0 1]
     python benchmarks/humanoid_track.py walking --runs FOLDER [--policies FOLDER]
     python benchmarks/humanoid_track.py witnesses --policies FOLDER
     python benchmarks/humanoid_track.py retarget
@@ -70,14 +70,13 @@ class BenchCfg:
     runs: Path = Path("runs/humanoid")
     policies: Path | None = None
     motions: tuple[str, ...] = (
-        "squat:1500000",
-        "arm_raise:1500000",
-        "side_step:1500000",
-        "walk:4000000",
-        "trot:1000000",
-        "kick:2000000",
-        "jump:2000000",
-        "squat+arm_raise+side_step:2400000",
+        "squat:1200000",
+        "arm_raise:1200000",
+        "side_step:1200000",
+        "walk:5000000",
+        "trot:800000",
+        "kick:1500000",
+        "jump:1500000",
     )
     seeds: tuple[int, ...] = (0,)
     steps: int = 5_000_000
