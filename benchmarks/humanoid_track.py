@@ -1,6 +1,6 @@
 """Humanoid motions: followed, walked, of others, retargeted and checked; sections of docs/results/humanoid.md.
 
-    python benchmarks/humanoid_track.py tracking --runs FOLDER [--motions squat:1200000 squat+walk:4000000 ...] [--seeds 0 1]
+    python benchmarks/humanoid_track.py tracking --runs FOLDER [--motions squat:1200000 squat+kick:2000000]
     python benchmarks/humanoid_track.py walking --runs FOLDER [--policies FOLDER]
     python benchmarks/humanoid_track.py witnesses --policies FOLDER
     python benchmarks/humanoid_track.py retarget
