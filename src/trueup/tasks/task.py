@@ -52,11 +52,15 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
-    """What the actor sees (it must exist on the robot), how many frames of it, and what the critic sees beside."""
+    """What the actor sees (it must exist on the robot), how many frames of it, and what the critic sees beside.
+
+    clock_s  period of the signal `clock`
+    """
 
     actor: tuple[Term, ...]
     critic: tuple[CriticTerm, ...] = ()
     history: int = 1
+    clock_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -78,6 +78,7 @@ def evaluate(
     target = np.asarray(seen.joint_pos, np.float64)
     actor = builder.restart(seen, goal.values, action)
     frame.asked, frame.command, frame.command_age = goal.values, builder.command, goal.age
+    frame.phase = builder.phase
     frame.action = frame.last_action = action
     functions: dict[str, Function] = {**task.terminations, **task.metrics, "power": energy}
     unknown = tuple(name for name, function in functions.items() if not _knows(frame, function))
