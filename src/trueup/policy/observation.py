@@ -173,7 +173,7 @@ class ObservationBuilder:
     def __init__(self, spec: ObservationSpec, nrow: int = 1) -> None:
         self.spec = spec
         self.command: Float32 = np.zeros((nrow, spec.ncommand), np.float32)
-        self.phase: FloatArray = np.zeros(nrow)
+        self.phase: NDArray[np.float64] = np.zeros(nrow)
         self._command_step = np.array(spec.command_step, np.float32)
         self.history = History(nrow, spec.history, spec.nframe)
         readers = _readers(spec)

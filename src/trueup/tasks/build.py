@@ -210,4 +210,5 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         clip=task.actions.clip,
         relative=task.actions.relative,
         residual=task.actions.residual,
+        cycle=None if task.actions.cycle is None else task.actions.cycle(robot, moved),
     )

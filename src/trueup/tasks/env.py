@@ -106,7 +106,9 @@ class TaskEnv:
         sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
-        target = self._map.target(action, self._order.to_policy(self._target), self._builder.command)
+        target = self._map.target(
+            action, self._order.to_policy(self._target), self._builder.command, self._builder.phase
+        )
         self._target[:] = self._order.to_robot(target)
         self.sim.step(self._target)
         frame = sense.read(self._builder.command)

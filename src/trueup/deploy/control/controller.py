@@ -124,7 +124,7 @@ class Controller:
         self._check(actor)
         raw = np.ascontiguousarray(self._act(actor), np.float32)
         smoothed: NDArray[np.floating] = raw if self.cfg.smoothing == 1.0 else self._smooth(raw, past.smoothed)
-        mapped = self._map.target(smoothed, relative_to, self._builder.command)
+        mapped = self._map.target(smoothed, relative_to, self._builder.command, self._builder.phase)
         wanted = self.order.to_robot(np.asarray(mapped, np.float64))[0]
         target = _bounded(wanted, start, self.target_step)
         self._past = _Past(seen_action=self._map.observed(raw).copy(), smoothed=smoothed, target=target)
@@ -184,7 +184,13 @@ def bundle_target_reach(passport: Passport) -> tuple[FloatArray, FloatArray] | N
     Soft servos are often led by targets beyond what their joints can reach.
     """
     action = passport.policy.action
-    if passport.ranges is None or action_columns(passport) is None or action.relative or action.residual:
+    if (
+        passport.ranges is None
+        or action_columns(passport) is None
+        or action.relative
+        or action.residual
+        or action.cycle is not None
+    ):
         return None
     pose = np.array(action.default_pose)
     ends = [pose + _target_offsets(passport, end) for end in (passport.ranges.minimum, passport.ranges.maximum)]

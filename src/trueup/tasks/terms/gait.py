@@ -1,7 +1,7 @@
 """Gait terms: each foot follows a clock, on the ground in its stance and in the air in its swing.
 
-A foot's phase is that of the policy's clock plus the foot's offset, in periods. Its stance begins at phase 0 and ends at
-`stance`; the rest is its swing. Where the command is to stand, every foot is in stance.
+A foot's phase is that of the policy's clock plus the foot's offset, in periods. Its stance begins at phase 0 and ends
+at `stance`; the rest is its swing. Where the command is to stand, every foot is in stance.
 """
 
 from __future__ import annotations
