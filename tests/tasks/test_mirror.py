@@ -50,7 +50,8 @@ def test_mirrored_state_and_action_give_the_mirrored_next_state(env):
     for _ in range(10):
         action = rng.normal(0.0, 0.5, (1, env.naction)).astype(np.float32)
         other = action[:, env.mirror.action_index] * env.mirror.action_sign
-        sim.step(env._map.target(np.concatenate([action, other])))
+        standing = np.zeros((2, 3), np.float32), np.zeros(2)
+        sim.step(env._map.target(np.concatenate([action, other]), None, *standing))
     np.testing.assert_allclose(sim.qpos[1:], mirrored(env, sim.qpos[:1], _BODY), atol=2e-3)
     np.testing.assert_allclose(sim.qvel[1:], mirrored(env, sim.qvel[:1], _MOTION), atol=0.1)
 
