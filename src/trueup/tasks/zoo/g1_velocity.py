@@ -70,7 +70,13 @@ def g1_velocity() -> Task:
         servo=Servo(kp=_KP, kd=_KD),
         # legs and waist; arms are held
         actions=Actions(scale=tuple(map(_scale, names[:15])), controlled_joints=names[:15], cycle=_CYCLE),
-        goal=VelocityGoal(forward=(-0.5, 1.0), sideways=(-0.3, 0.3), turn=(-0.5, 0.5), rate=(2.0, 2.0, 4.0)),
+        goal=VelocityGoal(
+            forward=(-0.5, 1.0),
+            sideways=(-0.3, 0.3),
+            turn=(-0.5, 0.5),
+            standing=0.3,  # without a gait it is a skill of its own; of a tenth it is not learned
+            rate=(2.0, 2.0, 4.0),
+        ),
         rewards={
             "track_velocity": Reward(r.track_velocity, 1.5),
             "track_velocity_closely": Reward(r.track_velocity_closely, 2.0),
