@@ -34,14 +34,14 @@ class MarchCycle:
     def __call__(self, robot: Robot, joints: tuple[str, ...]) -> CycleSpec:
         """The cycle of some joints of a biped, with the gains of its spec."""
         return _make(
-            _Asked(
+            _MarchKey(
                 self, joints, robot.model_sha256, tuple(robot.spec.kp.tolist()), tuple(robot.spec.kd.tolist()), robot
             )
         )
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _MarchKey:
     """What a cycle depends on; the robot itself cannot be compared."""
 
     march: MarchCycle
@@ -53,7 +53,7 @@ class _Asked:
 
 
 @lru_cache(maxsize=8)
-def _make(asked: _Asked) -> CycleSpec:
+def _make(asked: _MarchKey) -> CycleSpec:
     march, robot = asked.march, asked.robot
     step_s, swing_s = 0.5 * march.period_s, march.swing * march.period_s
     plan = stepping([(k % 2, 0.0, 0.0, 0.0) for k in range(_STEPS)], swing_s, step_s - swing_s, march.height_m)
