@@ -125,7 +125,7 @@ def test_a_bundle_knows_how_far_its_targets_went_in_training(tmp_path):
     assert bundle_target_reach(make_passport(ranges=None, ranges_missing="x")) is None
 
 
-MARCH = CycleSpec(rows=((0.0, 0.6, 0.0), (-0.2, 0.4, 0.0), (0.1, 0.5, 0.0), (0.0, 0.5, 0.0)))
+MARCH = CycleSpec(rows=((0.0, 0.6, 0.0), (-0.2, 0.4, 0.0), (0.1, 0.5, 0.0), (0.0, 0.5, 0.0)), full_at=0.1)
 BEAT = changed(
     make_passport().policy,
     observation=changed(OBSERVATION, terms=(*OBSERVATION.terms, Term("clock")), clock_step=0.125),

@@ -36,6 +36,11 @@ def test_a_small_command_makes_the_gait_small_and_none_ends_it():
     assert offset(0.25, 0.0) == [0.0, 0.0]
 
 
+def test_a_gait_that_never_ends_is_whole_at_any_command():
+    always = msgspec.structs.replace(SPEC, full_at=None)
+    assert Cycle(always).offset(np.array([0.25]), np.zeros((1, 1), np.float32)).tolist() == [[2.0, 1.0]]
+
+
 def test_one_row_is_computed_as_many_are():
     rng = np.random.default_rng(0)
     phase, command = rng.uniform(0.0, 1.0, 50), rng.normal(0.0, 0.3, (50, 1)).astype(np.float32)

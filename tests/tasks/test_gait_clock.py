@@ -31,6 +31,11 @@ def test_who_is_asked_to_stand_swings_no_foot():
     assert not GAIT.swing(at(0.2, 0.7, command=(0.0, 0.0, 0.0))).any()
 
 
+def test_a_gait_may_go_on_where_the_command_is_to_stand():
+    always = replace(GAIT, always=True)
+    np.testing.assert_allclose(always.swing(at(0.2, command=(0.0, 0.0, 0.0))), [[0.0, 0.25]], atol=1e-6)
+
+
 @pytest.mark.parametrize(
     ("contact", "expected"), [((True, True), 0.5), ((False, True), 1.0), ((True, False), 0.0), ((False, False), 0.5)]
 )

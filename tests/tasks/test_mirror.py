@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.policy.action import ActionMap
 from trueup.robot.load import ZOO, load_robot
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.tasks.sensing.mirror import pair_limbs
@@ -47,11 +48,11 @@ def test_mirrored_state_and_action_give_the_mirrored_next_state(env):
         qpos=np.concatenate([qpos, mirrored(env, qpos, _BODY)]),
         qvel=np.concatenate([qvel, mirrored(env, qvel, _MOTION)]),
     )
+    mapping = ActionMap(msgspec.structs.replace(env.action_spec, cycle=None))
     for _ in range(10):
         action = rng.normal(0.0, 0.4, (1, env.naction)).astype(np.float32)
         other = action[:, env.mirror.action_index] * env.mirror.action_sign
-        standing = np.zeros((2, 3), np.float32), np.zeros(2)
-        sim.step(env._map.target(np.concatenate([action, other]), None, *standing))
+        sim.step(mapping.target(np.concatenate([action, other])))
     np.testing.assert_allclose(sim.qpos[1:], mirrored(env, sim.qpos[:1], _BODY), atol=2e-3)
     np.testing.assert_allclose(sim.qvel[1:], mirrored(env, sim.qvel[:1], _MOTION), atol=0.1)
 

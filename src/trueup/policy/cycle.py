@@ -2,9 +2,9 @@
 
 With the phase p of the policy's clock and its observed command c, the offset from the default pose is
 
-    min(1, |c| / full_at) b(p)
+    g b(p),   g = min(1, |c| / full_at), or 1 without `full_at`
 
-so that a robot that is told to stand has no gait, and one that is told to move steps from its first action on.
+so that a robot steps from its first action on. With `full_at` one that is told to stand has no gait.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ class CycleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Numbers of a cycle, rad, for the controlled joints in their order.
 
     rows     b at even phases of one period, (T, naction); linear between them, the first follows the last
-    full_at  length of the command from which on the gait is whole
+    full_at  length of the command from which on the gait is whole; None: it never ends
     """
 
     rows: tuple[tuple[float, ...], ...]
-    full_at: float = 0.1
+    full_at: float | None = None
 
     def __post_init__(self) -> None:
         if not 2 <= len(self.rows) <= _MOST_ROWS or len({len(row) for row in self.rows}) != 1:
             raise ValueError(f"a cycle has 2 to {_MOST_ROWS} rows of one length")
-        if not self.full_at > 0.0:
+        if self.full_at is not None and not self.full_at > 0.0:
             raise ValueError(f"a cycle needs full_at above 0, found {self.full_at}")
 
 
@@ -47,7 +47,8 @@ class Cycle:
         at = np.mod(phase, 1.0) * count
         low = np.floor(at).astype(np.intp)
         first, second = (self._rows[k % count] for k in (low, low + 1))
-        asked = np.sqrt(np.einsum("ij,ij->i", command, command, dtype=np.float64))
         out: FloatArray = first + (at - low)[:, None] * (second - first)
-        out *= np.minimum(1.0, asked / self._full_at)[:, None]
+        if self._full_at is not None:
+            asked = np.sqrt(np.einsum("ij,ij->i", command, command, dtype=np.float64))
+            out *= np.minimum(1.0, asked / self._full_at)[:, None]
         return out

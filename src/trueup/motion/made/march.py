@@ -24,12 +24,14 @@ _STEPS, _FROM = 8, 4  # made; the first that is taken
 class MarchCycle:
     """Two steps in `period_s`, each foot `swing` of it in the air and `height_m` high; left foot first.
 
-    The left foot swings from 0.5 - swing to 0.5 of the period, the right one half a period later.
+    The left foot swings from 0.5 - swing to 0.5 of the period, the right one half a period later. `full_at`: length of
+    the command from which on the march is whole; None: it never ends.
     """
 
     period_s: float = 0.8
     swing: float = 0.4
     height_m: float = 0.08
+    full_at: float | None = None
 
     def __call__(self, robot: Robot, joints: tuple[str, ...]) -> CycleSpec:
         """The cycle of some joints of a biped, with the gains of its spec."""
@@ -61,4 +63,4 @@ def _make(asked: _MarchKey) -> CycleSpec:
     first, count = round((STAND_S + _FROM * step_s) * RATE_HZ), round(march.period_s * RATE_HZ)
     columns = [robot.spec.joint_names.index(name) for name in asked.joints]
     rows = (targets[first : first + count] - robot.spec.default_pose)[:, columns]
-    return CycleSpec(rows=tuple(tuple(row) for row in np.round(rows, 4).tolist()))
+    return CycleSpec(rows=tuple(tuple(row) for row in np.round(rows, 4).tolist()), full_at=march.full_at)

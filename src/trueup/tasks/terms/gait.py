@@ -1,7 +1,7 @@
 """Gait terms: each foot follows a clock, on the ground in its stance and in the air in its swing.
 
 A foot's phase is that of the policy's clock plus the foot's offset, in periods. Its stance begins at phase 0 and ends
-at `stance`; the rest is its swing. Where the command is to stand, every foot is in stance.
+at `stance`; the rest is its swing.
 """
 
 from __future__ import annotations
@@ -20,16 +20,18 @@ class Gait:
 
     offsets  of the feet, in periods
     stance   share of a period that a foot is on the ground
+    always   also where the command is to stand; else every foot is in stance there
     """
 
     offsets: tuple[float, ...] = (0.0, 0.5)
     stance: float = 0.55
+    always: bool = False
 
     def swing(self, frame: Frame) -> Float32:
         """How far each foot is in its swing, (nenv, nfoot) from 0 to 1; 0 in stance."""
         phase = np.mod(frame.phase[:, None] + np.array(self.offsets), 1.0)
-        share = np.clip((phase - self.stance) / (1.0 - self.stance), 0.0, 1.0)
-        return share.astype(np.float32) * commanded(frame)[:, None]
+        share = np.clip((phase - self.stance) / (1.0 - self.stance), 0.0, 1.0).astype(np.float32)
+        return share if self.always else share * commanded(frame)[:, None]
 
 
 @dataclass(frozen=True)
