@@ -280,7 +280,7 @@ minutes. {"" if ours else "Ours has not been trained to a result."}
 
 def _up_to(task: Task) -> Task:
     assert isinstance(task.goal, VelocityGoal)
-    return replace(task, goal=replace(task.goal, forward=(-0.5, 0.8), turn=(-0.2, 0.2)))
+    return replace(task, goal=replace(task.goal, forward=(-0.5, 0.8), turn=(-0.2, 0.2), standing=0.1))
 
 
 def _walked(cfg: BenchCfg) -> Numbers:

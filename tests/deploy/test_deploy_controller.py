@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from made_bundles import ACTION, JOINTS, OBSERVATION, make_passport
+from made_bundles import ACTION, JOINTS, OBSERVATION, make_net, make_passport
 from made_deploys import changed, standing_bundle, toy_bundle, toy_spec, toy_state, wide_ranges
 
 from trueup.core.errors import TrueupError
@@ -13,6 +13,11 @@ from trueup.deploy.control.controller import (
     bundle_target_reach,
     bundle_target_step,
 )
+from trueup.policy.bundle.bundle import write_bundle
+from trueup.policy.bundle.passport import term_facts
+from trueup.policy.cycle import CycleSpec
+from trueup.policy.graph.policy_onnx import policy_onnx
+from trueup.policy.observation import Term
 from trueup.policy.reading import gravity_in_body
 
 NAMES = toy_spec().joint_names
@@ -118,6 +123,46 @@ def test_a_bundle_knows_how_far_its_targets_went_in_training(tmp_path):
     assert found[0] == pytest.approx([0.1 - 0.25, -0.4 - 0.5, 0.3])
     assert found[1] == pytest.approx([0.1 + 0.25, -0.4 + 2.0, 0.4])
     assert bundle_target_reach(make_passport(ranges=None, ranges_missing="x")) is None
+
+
+MARCH = CycleSpec(rows=((0.0, 0.6, 0.0), (-0.2, 0.4, 0.0), (0.1, 0.5, 0.0), (0.0, 0.5, 0.0)), full_at=0.1)
+BEAT = changed(
+    make_passport().policy,
+    observation=changed(OBSERVATION, terms=(*OBSERVATION.terms, Term("clock")), clock_step=0.125),
+    action=changed(ACTION, low=(), high=(), cycle=MARCH),
+)
+
+
+def beating(path):
+    net = make_net(nobs=BEAT.observation.nactor)
+    ranges = wide_ranges(BEAT.observation.nactor)
+    passport = make_passport(net, policy=BEAT, ranges=ranges, terms=term_facts(BEAT.observation, {}))
+    return write_bundle(path, passport, policy_onnx(net))
+
+
+def test_a_cycle_widens_the_bound_and_the_reach(tmp_path):
+    passport = beating(tmp_path / "b").passport
+    plain = changed(passport, policy=changed(BEAT, action=changed(BEAT.action, cycle=None)))
+    assert bundle_target_step(passport) - bundle_target_step(plain) == pytest.approx([0.3, 0.6, 0.0])
+    wide, narrow = bundle_target_reach(passport), bundle_target_reach(plain)
+    assert wide[0] - narrow[0] == pytest.approx([-0.2, 0.0, 0.0])
+    assert wide[1] - narrow[1] == pytest.approx([0.1, 0.6, 0.0])
+
+
+def test_clock_and_cycle_begin_with_the_policy_and_again_at_a_restart(tmp_path):
+    controller = Controller(beating(tmp_path / "b"), JOINTS, UNBOUND)
+
+    def gait(step):
+        return step.target - (np.array(ACTION.default_pose) + 0.25 * step.raw)
+
+    for _ in range(2):
+        seen = [controller.step(toy_state(names=JOINTS), np.array([0.5, 0.0, 0.0], np.float32)) for _ in range(4)]
+        np.testing.assert_allclose([step.observation[-2:] for step in seen[::2]], [[0, 1], [1, 0]], atol=1e-6)
+        expected = [[0, 0.6, 0], [-0.1, 0.5, 0], [-0.2, 0.4, 0], [-0.05, 0.45, 0]]
+        np.testing.assert_allclose([gait(step) for step in seen], expected, atol=1e-6)
+        controller.restart()
+    standing = controller.step(toy_state(names=JOINTS), np.zeros(3, np.float32))
+    np.testing.assert_allclose(gait(standing), 0.0, atol=1e-6)
 
 
 def test_a_bundle_that_never_ran_gets_a_tenth_of_a_radian(tmp_path):

@@ -28,7 +28,7 @@ def reading_from_log(log, row, joint_names):
 
 
 @pytest.mark.medium
-@pytest.mark.parametrize("name", ["pendulum-swingup", "go2-velocity", "z1-reach"])
+@pytest.mark.parametrize("name", ["pendulum-swingup", "go2-velocity", "g1-velocity", "z1-reach"])
 @pytest.mark.parametrize("history", [1, 3])
 def test_observation_on_the_robot_equals_that_of_the_environment(name, history):
     from dataclasses import replace

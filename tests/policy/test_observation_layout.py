@@ -47,6 +47,25 @@ def test_joints_that_turn_all_the_way_are_seen_as_sines_then_cosines():
     assert seen(spec, reading(np.pi / 2 + 2 * np.pi, -np.pi)) == pytest.approx([1.0, 0.0, 0.0, -4.0], abs=1e-5)
 
 
+def test_a_clock_counts_shares_of_its_period_from_the_start_of_the_episode():
+    spec = changed(terms=(Term("clock"),), clock_step=0.125)  # eight control steps
+    half = 0.5**0.5
+    expected = [(0, 1), (half, half), (1, 0), (half, -half), (0, -1), (-half, -half), (-1, 0), (-half, half), (0, 1)]
+    for count, pair in enumerate(expected, start=1):
+        assert seen(spec, *[reading()] * count) == pytest.approx(pair, abs=1e-5)
+
+
+def test_a_clock_of_one_row_begins_again_without_the_others():
+    builder = ObservationBuilder(changed(terms=(Term("clock"),), clock_step=0.25, history=2), 2)
+    command, action, rows = np.zeros((2, 1), np.float32), np.zeros((2, 2), np.float32), np.zeros((2, 2))
+    both = Reading(joint_pos=rows, joint_vel=rows)
+    builder.restart(both, command, action)
+    builder.step(both, command, action)
+    alone = builder.restart(reading(), NOTHING, ACTION, np.array([1]))
+    np.testing.assert_allclose(alone, [[0, 1, 0, 1]], atol=1e-6)
+    np.testing.assert_allclose(builder.step(both, command, action), [[1, 0, 0, -1], [0, 1, 1, 0]], atol=1e-6)
+
+
 def test_a_clip_acts_before_the_scale_or_after_it():
     bounds = ((-0.2, 0.2), (-5.0, 0.1))
     before, after = (changed(terms=(Term("joint_vel", 0.1, bounds, scaled),)) for scaled in (False, True))
@@ -103,6 +122,8 @@ def test_a_signal_of_the_task_comes_with_the_reading_and_is_missed_by_name():
         ({"ages": (1,)}, r"ages must lie in 0\.\.0"),
         ({"terms": (Term("joint_pso"),)}, "unknown signal 'joint_pso'"),
         ({"terms": (Term("tool_error"),)}, "needs a chain"),
+        ({"terms": (Term("clock"),)}, "needs a clock_step"),
+        ({"clock_step": -0.1}, r"clock_step must lie in 0\.\.0\.5"),
         ({"terms": (Term("joint_pos", (1.0, 2.0, 3.0)),)}, "3 scales for 2 columns"),
         ({"terms": (Term("joint_pos", clip=((1.0, -1.0),)),)}, "clip needs"),
         ({"terms": (Term("joint_pos", history=1),)}, "needs by_term"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from trueup.core.errors import TrueupError
+from trueup.policy.action import ActionMap
 from trueup.robot.load import ZOO, load_robot
 from trueup.tasks.load import EnvCfg, load_task, make_env
 from trueup.tasks.sensing.mirror import pair_limbs
@@ -47,10 +48,11 @@ def test_mirrored_state_and_action_give_the_mirrored_next_state(env):
         qpos=np.concatenate([qpos, mirrored(env, qpos, _BODY)]),
         qvel=np.concatenate([qvel, mirrored(env, qvel, _MOTION)]),
     )
+    mapping = ActionMap(msgspec.structs.replace(env.action_spec, cycle=None))
     for _ in range(10):
-        action = rng.normal(0.0, 0.5, (1, env.naction)).astype(np.float32)
+        action = rng.normal(0.0, 0.4, (1, env.naction)).astype(np.float32)
         other = action[:, env.mirror.action_index] * env.mirror.action_sign
-        sim.step(env._map.target(np.concatenate([action, other])))
+        sim.step(mapping.target(np.concatenate([action, other])))
     np.testing.assert_allclose(sim.qpos[1:], mirrored(env, sim.qpos[:1], _BODY), atol=2e-3)
     np.testing.assert_allclose(sim.qvel[1:], mirrored(env, sim.qvel[:1], _MOTION), atol=0.1)
 
@@ -68,7 +70,9 @@ def test_observations_of_mirror_images_are_mirror_images(env):
     frame = env._sense.read(command)
     action = rng.normal(0.0, 0.5, (1, env.naction)).astype(np.float32)
     frame.action[:] = np.concatenate([action, action[:, env.mirror.action_index] * env.mirror.action_sign])
-    actor = env._builder.restart(env._reading(), command, frame.action)  # the past is as the present
+    phase = np.array([0.2, 0.7])  # the image is half a period of the clock ahead
+    newest = env._builder.frame(env._reading(), command, frame.action, phase)
+    actor = env._builder.history.fill(newest)  # the past is as the present
     critic = env._critic(actor, None)
     for values, index, sign in (
         (actor, env.mirror.actor_index, env.mirror.actor_sign),

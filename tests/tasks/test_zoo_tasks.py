@@ -84,14 +84,13 @@ def test_a_cube_out_of_reach_or_off_the_ground_ends_the_episode(cube, away):
 
 
 # --- g1-velocity ---
-def walking(height=0.78, contact=(True, False), command=(0.5, 0.0, 0.0), down=-1.0, touches=False, air=0.2):
+def walking(height=0.78, contact=(True, False), command=(0.5, 0.0, 0.0), down=-1.0, touches=False):
     f = Frame(1, {}, None)
     f.base_height = np.array([height], np.float32)
     f.foot_contact = np.array([contact])
     f.command = np.array([command], np.float32)
     f.gravity = np.array([[0.0, 0.0, down]], np.float32)
     f.body_contact = np.array([touches])
-    f.air_time = np.array([[0.0, air]], np.float32)
     return f
 
 
@@ -108,14 +107,6 @@ def walking(height=0.78, contact=(True, False), command=(0.5, 0.0, 0.0), down=-1
 def test_a_humanoid_falls_by_tilting_touching_or_sinking(frame, falls):
     assert g1_velocity.fall(frame)[0] == falls
     assert g1_velocity.upright(frame)[0] == 1.0 - falls
-
-
-def test_one_foot_carries_a_walking_humanoid():
-    assert g1_velocity.one_foot(walking())[0] == pytest.approx(0.5)  # the other has been up for 0.2 of 0.4 s
-    assert g1_velocity.one_foot(walking(air=9.0))[0] == 1.0
-    assert g1_velocity.one_foot(walking(contact=(True, True)))[0] == 0.0
-    assert g1_velocity.one_foot(walking(contact=(False, False)))[0] == 0.0
-    assert g1_velocity.one_foot(walking(command=(0.0, 0.0, 0.0)))[0] == 0.0  # asked to stand
 
 
 def test_joints_of_a_group_are_told_by_their_distance_from_the_pose():

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError, did_you_mean
+from trueup.policy.cycle import Cycle, CycleSpec
 
 Float32 = NDArray[np.float32]
 Number = TypeVar("Number", bound=np.generic)
@@ -20,6 +21,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     relative  the target before takes the place of the default pose: an action is a speed, and targets move smoothly
     residual  the command's first columns, one of each joint, are added: a reference pose minus the default one
+    cycle     offsets of a made gait are added, by the clock and the command
     controlled_joints  joints that the policy moves, in the order of its outputs; the others stay in the default pose
     low, high  empty: targets are not limited
     clip  one number for all actions, (low, high) of each, or None
@@ -35,6 +37,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     clip: float | tuple[tuple[float, float], ...] | None = 10.0
     relative: bool = False
     residual: bool = False
+    cycle: CycleSpec | None = None
     observe_clipped: bool = False
 
     def __post_init__(self) -> None:
@@ -45,6 +48,10 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("an action spec needs one number for each joint")
         if self.relative and self.residual:
             raise ValueError("actions are relative to the last target or residuals on the command, not both")
+        if self.cycle is not None and (self.relative or self.residual):
+            raise ValueError("actions are added to a cycle, to the last target or to a reference, not to two of them")
+        if self.cycle is not None and len(self.cycle.rows[0]) != len(self.controlled_joints):
+            raise ValueError("a cycle needs one column for each controlled joint")
         if isinstance(self.clip, tuple) and len(self.clip) != len(self.controlled_joints):
             raise ValueError("clip needs one (low, high) for each action")
         clips = self.clip if isinstance(self.clip, tuple) else () if self.clip is None else ((-self.clip, self.clip),)
@@ -69,16 +76,19 @@ class ActionMap:
         self._low, self._high = (np.array(limit) if limit else None for limit in (spec.low, spec.high))
         pairs = ((-spec.clip, spec.clip),) if isinstance(spec.clip, int | float) else spec.clip
         self._clip = None if pairs is None else tuple(np.array(pairs).T)
+        self._cycle = None if spec.cycle is None else Cycle(spec.cycle)
 
     def target(
         self,
         action: NDArray[np.floating],
         before: FloatArray | None = None,
         command: NDArray[np.floating] | None = None,
+        phase: NDArray[np.floating] | None = None,
     ) -> FloatArray:
         """Joint targets (n, njoint) of actions (n, naction).
 
         before   (n, njoint) the last targets, at first the pose; command (n, ncommand) as the policy saw it
+        phase    (n,) of the policy's clock, in periods
         """
         if self.spec.relative:
             if before is None:
@@ -88,6 +98,10 @@ class ActionMap:
             out = np.repeat(self._default[None], len(action), axis=0)
             if self.spec.residual:
                 out += _reference(command, out.shape[1])
+        if self._cycle is not None:
+            if command is None or phase is None:
+                raise TrueupError("this policy adds to a gait: give the command and the phase of its clock")
+            out[:, self._columns] += self._cycle.offset(phase, command)
         out[:, self._columns] += self._scale * self._clipped(action)
         if self._low is None and self._high is None:
             return out

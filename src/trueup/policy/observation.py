@@ -19,9 +19,8 @@ from trueup.core.errors import TrueupError
 from trueup.policy.chain import Chain
 from trueup.policy.reading import Float32, FloatArray, History, Reading
 
-Reader = Callable[[Reading, Float32, Float32], FloatArray]  # of a reading, the command and the last action
-# what the builder itself computes from encoders, IMU, command and action; any other signal comes with the reading
-OWN_SIGNALS = ("joint_pos", "joint_angle", "joint_vel", "gyro", "gravity", "command", "action", "tool_error")
+# what the builder itself computes from encoders, IMU, command, action and time; any other signal comes with the reading
+OWN_SIGNALS = ("joint_pos", "joint_angle", "joint_vel", "gyro", "gravity", "command", "action", "tool_error", "clock")
 
 _MOST_FRAMES, _MOST_COLUMNS = 1000, 1_000_000  # a file must not ask for all memory
 
@@ -48,7 +47,10 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     joint_angle  sine and cosine of each joint, for joints that turn all the way
     action       the last action, as the policy gave it
     tool_error   command pose minus tool pose in the base frame: position, then rotation vector; needs `chain`
+    clock        sine and cosine of 2 pi times the share of a period that has passed; periods follow each other from
+                 the start of the episode; needs `clock_step`
     command_step largest change of each column of the command from one control step to the next; empty: none
+    clock_step   share of the clock's period that passes in one control step
     history      frames stacked, oldest first
     ages         frames that are shown, in this order; 0 is the newest. Empty: all of `history`, oldest first
     by_term      all frames of the first term, then all of the second; else whole frames
@@ -61,6 +63,7 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     ncommand: int
     naction: int
     command_step: tuple[float, ...] = ()
+    clock_step: float = 0.0
     history: int = 1
     ages: tuple[int, ...] = ()
     by_term: bool = False
@@ -76,6 +79,10 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
             raise ValueError(f"history must lie in 1..{_MOST_FRAMES}, found {self.history}")
         if self.chain is None and any(term.signal == "tool_error" for term in self.terms):
             raise ValueError("tool_error needs a chain")
+        if not 0.0 <= self.clock_step <= 0.5:
+            raise ValueError(f"clock_step must lie in 0..0.5, found {self.clock_step}")
+        if self.clock_step == 0.0 and any(term.signal == "clock" for term in self.terms):
+            raise ValueError("clock needs a clock_step above 0")
         if any(not 0 <= age < self.history for age in self.ages):
             raise ValueError(f"ages must lie in 0..{self.history - 1}, found {self.ages}")
         for term in self.terms:
@@ -97,14 +104,15 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
     def width(self, signal: str) -> int:
         """Columns of a signal."""
         njoint = len(self.joint_names)
-        own = dict(zip(OWN_SIGNALS, (njoint, 2 * njoint, njoint, 3, 3, self.ncommand, self.naction, 6), strict=True))
+        widths = (njoint, 2 * njoint, njoint, 3, 3, self.ncommand, self.naction, 6, 2)
+        own = dict(zip(OWN_SIGNALS, widths, strict=True))
         if signal not in own and signal not in self.widths:
             raise ValueError(f"unknown signal {signal!r}: `widths` does not say how many columns it has")
         return own[signal] if signal in own else self.widths[signal]
 
     @property
     def others(self) -> tuple[str, ...]:
-        """Signals of its terms that come with the reading, beyond encoders, IMU, command and action."""
+        """Signals of its terms that come with the reading, beyond OWN_SIGNALS."""
         return tuple(dict.fromkeys(term.signal for term in self.terms if term.signal not in OWN_SIGNALS))
 
     @property
@@ -133,6 +141,18 @@ class ObservationSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_
         return len(self.columns)
 
 
+class _Moment(NamedTuple):
+    """What one frame is computed from; `phase` (n,) is the share of the clock's period that has passed."""
+
+    reading: Reading
+    command: Float32
+    action: Float32
+    phase: FloatArray
+
+
+Reader = Callable[[_Moment], FloatArray]
+
+
 class _Part(NamedTuple):
     """How one term is computed: its columns, scale and bounds."""
 
@@ -147,11 +167,13 @@ class ObservationBuilder:
     """Builds observations of `nrow` robots; `restart` begins an episode, `step` continues it.
 
     `command` is the observed command: with a `command_step`, it begins at zero and follows the given one at that rate.
+    `phase` (nrow,) is the share of the clock's period that has passed: zero when an episode begins.
     """
 
     def __init__(self, spec: ObservationSpec, nrow: int = 1) -> None:
         self.spec = spec
         self.command: Float32 = np.zeros((nrow, spec.ncommand), np.float32)
+        self.phase: NDArray[np.float64] = np.zeros(nrow)
         self._command_step = np.array(spec.command_step, np.float32)
         self.history = History(nrow, spec.history, spec.nframe)
         readers = _readers(spec)
@@ -164,11 +186,12 @@ class ObservationBuilder:
         is_plain = np.array_equal(places, np.arange(spec.history * spec.nframe))
         self._columns = None if is_plain else places
 
-    def frame(self, reading: Reading, command: Float32, action: Float32) -> Float32:
-        """Return one frame of any number of rows, (n, nframe) float32, C-contiguous."""
+    def frame(self, reading: Reading, command: Float32, action: Float32, phase: FloatArray | None = None) -> Float32:
+        """Return one frame of any number of rows, (n, nframe) float32, C-contiguous; `phase` None: periods begin."""
+        moment = _Moment(reading, command, action, np.zeros(len(reading.joint_pos)) if phase is None else phase)
         out = np.empty((len(reading.joint_pos), self.spec.nframe), np.float32)
         for part in self._parts:
-            values, into = part.read(reading, command, action), out[:, part.columns]
+            values, into = part.read(moment), out[:, part.columns]
             if part.bounds is not None and not part.clip_scaled:
                 values = np.clip(values, *part.bounds)
             np.multiply(values, part.scale, out=into, casting="same_kind")
@@ -182,6 +205,7 @@ class ObservationBuilder:
         """Begin an episode of rows `ids` (None: all): the past is filled with the present."""
         rows = slice(None) if ids is None else ids
         self.command[rows] = 0.0 if self.spec.command_step else command
+        self.phase[rows] = 0.0
         return self._shown(self.history.fill(self.frame(reading, self.command[rows], action), ids))
 
     def step(self, reading: Reading, command: Float32, action: Float32) -> Float32:
@@ -190,7 +214,8 @@ class ObservationBuilder:
             self.command += np.clip(command - self.command, -self._command_step, self._command_step)
         else:
             self.command[:] = command
-        return self._shown(self.history.push(self.frame(reading, self.command, action)))
+        np.mod(self.phase + self.spec.clock_step, 1.0, out=self.phase)
+        return self._shown(self.history.push(self.frame(reading, self.command, action, self.phase)))
 
     def _shown(self, stacked: Float32) -> Float32:
         return stacked if self._columns is None else np.take(stacked, self._columns, axis=1)
@@ -201,21 +226,26 @@ def _readers(spec: ObservationSpec) -> dict[str, Reader]:
     default, chain = np.array(spec.default_pose, np.float32), spec.chain
     readers: dict[str, Reader] = {name: partial(_other, name) for name in spec.widths}
     readers |= {
-        "joint_pos": lambda seen, command, action: seen.joint_pos - default,
-        "joint_angle": lambda seen, command, action: np.hstack([np.sin(seen.joint_pos), np.cos(seen.joint_pos)]),
-        "joint_vel": lambda seen, command, action: seen.joint_vel,
-        "gyro": lambda seen, command, action: _need(seen.gyro, "gyro"),
-        "gravity": lambda seen, command, action: _need(seen.gravity, "gravity"),
-        "command": lambda seen, command, action: command,
-        "action": lambda seen, command, action: action,
+        "joint_pos": lambda now: now.reading.joint_pos - default,
+        "joint_angle": lambda now: _sine_cosine(now.reading.joint_pos),
+        "joint_vel": lambda now: now.reading.joint_vel,
+        "gyro": lambda now: _need(now.reading.gyro, "gyro"),
+        "gravity": lambda now: _need(now.reading.gravity, "gravity"),
+        "command": lambda now: now.command,
+        "action": lambda now: now.action,
+        "clock": lambda now: _sine_cosine(2.0 * np.pi * now.phase[:, None]),
     }
     if chain is not None:
-        readers["tool_error"] = lambda seen, command, action: chain.tool_error(seen.joint_pos, command)
+        readers["tool_error"] = lambda now: chain.tool_error(now.reading.joint_pos, now.command)
     return readers
 
 
-def _other(name: str, seen: Reading, command: Float32, action: Float32) -> FloatArray:
-    return _need(seen.others.get(name), name)
+def _sine_cosine(angles: FloatArray) -> FloatArray:
+    return np.hstack([np.sin(angles), np.cos(angles)])
+
+
+def _other(name: str, now: _Moment) -> FloatArray:
+    return _need(now.reading.others.get(name), name)
 
 
 def _need(values: FloatArray | None, name: str) -> FloatArray:

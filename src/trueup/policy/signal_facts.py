@@ -21,6 +21,7 @@ FACTS: dict[str, SignalFacts] = {
     "command": SignalFacts("as the goal says", "base"),
     "action": SignalFacts("1", "joint"),
     "tool_error": SignalFacts("m, rad", "base"),
+    "clock": SignalFacts("1", "none"),
 }
 UNKNOWN = SignalFacts("as its task says", "as its task says")  # of a signal that comes with the reading
 

@@ -159,10 +159,17 @@ def _observation_spec(task: Task, action: ActionSpec, goal: Goal, sense: Sense) 
         ncommand=goal.ncommand,
         naction=len(action.controlled_joints),
         command_step=goal.command_step,
+        clock_step=_clock_step(task),
         history=task.observations.history,
         widths={name: sense.width(name) for name in others},
         chain=goal.chain,
     )
+
+
+def _clock_step(task: Task) -> float:
+    """Share of the clock's period that passes in one control step."""
+    period = task.observations.clock_s
+    return 0.0 if period is None else 1.0 / (period * task.rates.control_hz)
 
 
 def with_servo(robot: Robot, servo: Servo) -> Robot:
@@ -203,4 +210,5 @@ def _action_spec(task: Task, robot: Robot) -> ActionSpec:
         clip=task.actions.clip,
         relative=task.actions.relative,
         residual=task.actions.residual,
+        cycle=None if task.actions.cycle is None else task.actions.cycle(robot, moved),
     )

@@ -69,6 +69,7 @@ class TaskEnv:
         self.nprivileged = self.variation.factors.shape[1]
         self._sense.frame.command_age = self.goal.age
         self._sense.frame.asked = self.goal.values
+        self._sense.frame.phase = self._builder.phase
         self._clock = np.zeros(1, np.int64)  # control steps made
         self._watched = np.zeros(len(task.metrics))  # the task's metrics when last computed
         self._target = np.zeros((self.nenv, self.robot.spec.njoint))
@@ -105,7 +106,9 @@ class TaskEnv:
         sense.act(self._map.observed(action))
         self.variation.advance()
         self.variation.widen(int(self._clock[0]))
-        target = self._map.target(action, self._order.to_policy(self._target), self._builder.command)
+        target = self._map.target(
+            action, self._order.to_policy(self._target), self._builder.command, self._builder.phase
+        )
         self._target[:] = self._order.to_robot(target)
         self.sim.step(self._target)
         frame = sense.read(self._builder.command)
@@ -176,6 +179,7 @@ class TaskEnv:
         out: dict[str, NDArray[np.generic]] = {name: getattr(self, f"_{name}") for name in names}
         out |= {"start": self._starts.random.counter}
         out |= {"history": self._builder.history.frames, "eased": self._builder.command}
+        out |= {"phase": self._builder.phase}
         parts = {"command": self.goal.memory(), "variation": self.variation.memory(), "sense": self._sense.memory}
         parts["climb"] = {} if self.climb is None else self.climb.memory()
         return out | {f"{part}/{name}": values for part, memory in parts.items() for name, values in memory.items()}

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from trueup.core.errors import TrueupError
+from trueup.policy.cycle import CycleSpec
 from trueup.policy.foreign.layout import Layout
 from trueup.policy.observation import Term
 from trueup.rl.settings import LearnerCfg, PpoCfg
+from trueup.robot.load import Robot
 from trueup.tasks.goals.goal import GoalCfg
 from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.sensing.signals import Signal
@@ -52,11 +54,15 @@ class Rates:
 
 @dataclass(frozen=True, kw_only=True)
 class Observations:
-    """What the actor sees (it must exist on the robot), how many frames of it, and what the critic sees beside."""
+    """What the actor sees (it must exist on the robot), how many frames of it, and what the critic sees beside.
+
+    clock_s  period of the signal `clock`
+    """
 
     actor: tuple[Term, ...]
     critic: tuple[CriticTerm, ...] = ()
     history: int = 1
+    clock_s: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +70,7 @@ class Actions:
     """target = default_pose + scale * action; `controlled_joints` None: every joint.
 
     relative  last target + scale * action;  residual: reference pose, the command's first columns, + scale * action
+    cycle     makes, of the robot with the task's servos and the controlled joints, a gait that is added
     """
 
     scale: float | tuple[float, ...] = 0.25
@@ -71,6 +78,7 @@ class Actions:
     clip: float = 10.0
     relative: bool = False
     residual: bool = False
+    cycle: Callable[[Robot, tuple[str, ...]], CycleSpec] | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

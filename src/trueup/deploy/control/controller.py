@@ -124,7 +124,7 @@ class Controller:
         self._check(actor)
         raw = np.ascontiguousarray(self._act(actor), np.float32)
         smoothed: NDArray[np.floating] = raw if self.cfg.smoothing == 1.0 else self._smooth(raw, past.smoothed)
-        mapped = self._map.target(smoothed, relative_to, self._builder.command)
+        mapped = self._map.target(smoothed, relative_to, self._builder.command, self._builder.phase)
         wanted = self.order.to_robot(np.asarray(mapped, np.float64))[0]
         target = _bounded(wanted, start, self.target_step)
         self._past = _Past(seen_action=self._map.observed(raw).copy(), smoothed=smoothed, target=target)
@@ -167,14 +167,14 @@ class Controller:
 def bundle_target_step(passport: Passport) -> FloatArray:
     """Largest change of each target in one step that training allows, rad, joints in the policy's order.
 
-    A target cannot change by more than the span that its action had in training (0.1 % to 99.9 %) times its scale; the
-    bound never disturbs what was trained, and stops an output that was never seen. A bundle whose observation does not
-    hold its action, or that was never run, has no such span: 0.1 rad.
+    A target cannot change by more than the span that its action had in training (0.1 % to 99.9 %) times its scale, and
+    the span of the cycle that it is added to; the bound never disturbs what was trained, and stops an output that was
+    never seen. A bundle whose observation does not hold its action, or that was never run, has no such span: 0.1 rad.
     """
     out = np.full(len(passport.joint_names), DEFAULT_TARGET_STEP_RAD)
     if passport.ranges is not None and action_columns(passport) is not None:
         low, high = (_target_offsets(passport, ends) for ends in (passport.ranges.low, passport.ranges.high))
-        out = np.maximum(out, np.abs(high - low))
+        out = np.maximum(out, np.abs(high - low) + np.ptp(_cycle_ends(passport), axis=0))
     return out
 
 
@@ -188,7 +188,18 @@ def bundle_target_reach(passport: Passport) -> tuple[FloatArray, FloatArray] | N
         return None
     pose = np.array(action.default_pose)
     ends = [pose + _target_offsets(passport, end) for end in (passport.ranges.minimum, passport.ranges.maximum)]
-    return np.minimum(*ends), np.maximum(*ends)
+    low, high = _cycle_ends(passport)
+    return np.minimum(*ends) + low, np.maximum(*ends) + high
+
+
+def _cycle_ends(passport: Passport) -> FloatArray:
+    """Lowest and highest offset (2, njoint) that a cycle adds to each target, rad, rest among them."""
+    action, out = passport.policy.action, np.zeros((2, len(passport.joint_names)))
+    if action.cycle is not None:
+        moved = [passport.joint_names.index(name) for name in action.controlled_joints]
+        rows = np.array(action.cycle.rows)
+        out[:, moved] = np.minimum(rows.min(axis=0), 0.0), np.maximum(rows.max(axis=0), 0.0)
+    return out
 
 
 def _target_offsets(passport: Passport, observation: tuple[float, ...]) -> FloatArray:

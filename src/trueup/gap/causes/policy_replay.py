@@ -78,6 +78,8 @@ def not_replayable(bundle: PolicyBundle, log: Log) -> str:
         return f"the log has no {lacking[0]}"
     if spec.observation.others:
         return f"no log has {spec.observation.others[0]!r}, which it observes"
+    if "clock" in seen or spec.action.cycle is not None:
+        return "it follows a clock, and no log says when that began"
     if bundle.net(1).has_memory:
         return "it has a memory of its own"
     if spec.action.residual or 2 * spec.observation.ncommand > len(spec.action.controlled_joints):

@@ -20,7 +20,7 @@ from trueup.motion.rotations import about_axis, about_z, multiply, rotate
 from trueup.robot.load import Robot
 
 RATE_HZ = 50.0
-_STAND_S = 0.6
+STAND_S = 0.6
 _LOWER_M = 0.03  # knees a little bent, so that legs reach
 
 
@@ -71,13 +71,13 @@ def arm_raise() -> StepPlan:
 Step = tuple[int, float, float, float]  # foot, forward, sideways (m), heading (rad): from where both stand at first
 
 
-def _stepping(steps: list[Step], swing_s: float, shift_s: float, height_m: float) -> StepPlan:
+def stepping(steps: list[Step], swing_s: float, shift_s: float, height_m: float) -> StepPlan:
     """Feet go one after the other to places relative to their own first ones; the weight is on the other foot."""
-    total = 2 * _STAND_S + len(steps) * (swing_s + shift_s) + 2 * shift_s
+    total = 2 * STAND_S + len(steps) * (swing_s + shift_s) + 2 * shift_s
     plan = _standing(total)
-    plan.rise = -_LOWER_M * (ease(plan.time, 0.1, _STAND_S) - ease(plan.time, total - _STAND_S, total - 0.1))
+    plan.rise = -_LOWER_M * (ease(plan.time, 0.1, STAND_S) - ease(plan.time, total - STAND_S, total - 0.1))
     at = np.zeros((2, 3))
-    now, weight = _STAND_S, 0.5
+    now, weight = STAND_S, 0.5
     for foot, forward, sideways, heading in steps:
         wanted = float(foot == 1)  # of the left foot: all of it while the right one swings
         plan.left += (wanted - weight) * ease(plan.time, now, now + shift_s)
@@ -96,7 +96,7 @@ def _stepping(steps: list[Step], swing_s: float, shift_s: float, height_m: float
 def walk() -> StepPlan:
     """Ten steps forward, 0.18 m at a time, and to a stand."""
     ahead = [0.09, 0.27, 0.45, 0.63, 0.81, 0.99, 1.17, 1.35, 1.53, 1.53]
-    plan = _stepping([(k % 2, x, 0.0, 0.0) for k, x in enumerate(ahead)], 0.36, 0.12, 0.06)
+    plan = stepping([(k % 2, x, 0.0, 0.0) for k, x in enumerate(ahead)], 0.36, 0.12, 0.06)
     swing = plan.feet[:, 1, 0] - plan.feet[:, 0, 0]
     plan.joints = {"left_shoulder_pitch": -0.8 * swing, "right_shoulder_pitch": 0.8 * swing}
     return plan
@@ -105,14 +105,14 @@ def walk() -> StepPlan:
 def side_step() -> StepPlan:
     """Two steps of 8 cm to the left, feet together after each, and two back."""
     places = [(0, 0.08), (1, 0.08), (0, 0.16), (1, 0.16), (1, 0.08), (0, 0.08), (1, 0.0), (0, 0.0)]
-    return _stepping([(foot, 0.0, y, 0.0) for foot, y in places], 0.4, 0.2, 0.05)
+    return stepping([(foot, 0.0, y, 0.0) for foot, y in places], 0.4, 0.2, 0.05)
 
 
 def turn() -> StepPlan:
     """A quarter turn to the left on the spot, in steps of 0.26 rad."""
     half = np.pi / 2
     headings = [min(0.26 * (k // 2 + 1), half) for k in range(12)]
-    return _stepping([(k % 2, 0.0, 0.0, float(a)) for k, a in enumerate(headings)], 0.36, 0.16, 0.05)
+    return stepping([(k % 2, 0.0, 0.0, float(a)) for k, a in enumerate(headings)], 0.36, 0.16, 0.05)
 
 
 def kick() -> StepPlan:
@@ -162,8 +162,13 @@ PLANS: Mapping[str, Callable[[], StepPlan]] = {
 
 
 def humanoid_motion(name: str, robot: Robot) -> Motion:
+    """One of PLANS as a motion of a robot with two flat feet, left first."""
+    return plan_motion(PLANS[name](), name, robot)
+
+
+def plan_motion(plan: StepPlan, name: str, robot: Robot) -> Motion:
     """A plan as a motion of a robot with two flat feet, left first."""
-    plan, tree = PLANS[name](), BodyTree(robot)
+    tree = BodyTree(robot)
     legs, spec, rows = Legs(tree, flat=True), robot.spec, len(plan.time)
     joints = np.tile(spec.default_pose, (rows, 1))
     for word, offset in plan.joints.items():

@@ -182,7 +182,7 @@ def _chain(
             seen[fresh], target[fresh] = 0.0, reading.joint_pos[fresh]
             obs[fresh] = builder.restart(_rows(reading, fresh), command[fresh], seen[fresh], fresh)
         action = np.ascontiguousarray(act(obs), np.float32)
-        target, seen = mapping.target(action, target, builder.command), mapping.observed(action).copy()
+        target, seen = mapping.target(action, target, builder.command, builder.phase), mapping.observed(action).copy()
         torque = np.array(spec.kp) * (target - reading.joint_pos) - np.array(spec.kd) * reading.joint_vel
         limit = np.array(passport.torque_limit)
         torque = order.to_robot(np.clip(torque, -limit, limit))

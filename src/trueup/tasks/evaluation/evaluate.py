@@ -78,6 +78,7 @@ def evaluate(
     target = np.asarray(seen.joint_pos, np.float64)
     actor = builder.restart(seen, goal.values, action)
     frame.asked, frame.command, frame.command_age = goal.values, builder.command, goal.age
+    frame.phase = builder.phase
     frame.action = frame.last_action = action
     functions: dict[str, Function] = {**task.terminations, **task.metrics, "power": energy}
     unknown = tuple(name for name, function in functions.items() if not _knows(frame, function))
@@ -87,7 +88,7 @@ def evaluate(
     for _ in range(round(seconds / world.control_dt)):
         action = np.ascontiguousarray(act(actor), np.float32)
         frame.last_action, frame.action = frame.action, mapping.observed(action)
-        target = np.asarray(mapping.target(action, target, builder.command), np.float64)
+        target = np.asarray(mapping.target(action, target, builder.command, builder.phase), np.float64)
         world.step(order.to_robot(target))
         kept.append({name: np.asarray(function(frame), np.float32) for name, function in known.items()})
         standing.append(standing[-1] & ~np.any([kept[-1][name] for name in ends], axis=0))

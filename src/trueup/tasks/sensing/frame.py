@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trueup.core.arrays import Ids
+from trueup.core.arrays import FloatArray, Ids
 from trueup.core.errors import TrueupError, did_you_mean
 from trueup.policy.chain import Chain
 from trueup.tasks.sensing.feet import Feet
@@ -33,6 +33,7 @@ class Frame:
     command        (nenv, ncommand) as the policy sees it: eased, if the goal says so
     asked          (nenv, ncommand) as it was given
     command_age    (nenv,) s since the command was given
+    phase          (nenv,) share of the clock's period that had passed when the action was chosen
     touchdown      (nenv, nfoot) bool: the foot first touched in this step
     air_time       (nenv, nfoot) s since the foot left the ground; at touchdown the length of the step just ended
     swing_peak     (nenv, nfoot) highest sole since the foot left the ground, m; readable until the step after touchdown
@@ -49,6 +50,7 @@ class Frame:
     command: Float32
     asked: Float32
     command_age: Float32
+    phase: FloatArray
     touchdown: Bool
     air_time: Float32
     swing_peak: Float32
@@ -109,6 +111,7 @@ class Sense:
         frame.action, frame.last_action = (np.zeros((nenv, naction), np.float32) for _ in range(2))
         frame.command = frame.asked = np.zeros((nenv, ncommand), np.float32)
         frame.command_age = np.zeros(nenv, np.float32)
+        frame.phase = np.zeros(nenv)
 
     @property
     def memory(self) -> dict[str, NDArray[np.generic]]:

@@ -37,6 +37,7 @@ _RULES: dict[str, MirrorRule] = {
     **dict.fromkeys(("touchdown", "air_time", "swing_peak", "duty"), "feet"),
 }
 _TILT = (-1, 1)  # about x, about y
+_CLOCK = (-1, -1)  # half a period: one leg does then what the other does now
 _PARALLEL, _CLOSE, _UNEVEN_RAD = 0.99, 0.03, 0.02
 
 
@@ -81,7 +82,7 @@ def make_mirror(
             index = np.arange(width).reshape(sense.ground.grid)[:, ::-1].ravel()
             return _Half(index, np.ones(width, np.float32))
         signs = {"vector": _VECTOR, "pseudovector": _PSEUDO, "turn": _COLUMNS}.get(rule, (1,) * width)
-        signs = {"command": goal.mirror, "tilt": _TILT}.get(name, signs)
+        signs = {"command": goal.mirror, "tilt": _TILT, "clock": _CLOCK}.get(name, signs)
         return _Half(np.arange(width), np.array(signs, np.float32))
 
     def factor(name: str, width: int) -> _Half:
