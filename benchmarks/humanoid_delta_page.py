@@ -188,9 +188,11 @@ pose by leg odometry from encoders and IMU), with the legs corrected only, and w
 
 def _closed(runs: dict[str, Runs]) -> tuple[Numbers, str]:
     rows, by_target = [], {}
+    most = max(int(key.rpartition("/")[2]) for key in runs["closed"])  # arms are compared after as many steps
     for key, run in sorted(runs["closed"].items()):
-        target, arm, _ = key.split("/")
-        by_target.setdefault(target, {})[arm] = run
+        target, arm, steps = key.split("/")
+        if int(steps) == most:
+            by_target.setdefault(target, {})[arm] = run
         shown = (f"{run['mpjpe_mm']:.1f}", f"{run['falls']} of {run['episodes']}", f"{run['lasted_s']:.1f}")
         rows.append((target, arm, f"{run['steps']:,}", *shown, f"{run['seconds']:.0f}"))
     head = ("target", "trained in", "steps", "from the root, mm", "falls", "stood for, s", "CPU-s")
@@ -205,8 +207,7 @@ def _closed(runs: dict[str, Runs]) -> tuple[Numbers, str]:
 then follows its dance on the target without them, three episodes. `vanilla` is the policy as it came; `nominal` is
 trained on in the simulator as it is; `identified` in the one with the parameters that identification found in the same
 logs; `both` with a delta action on top of it; `ranges` under the task's randomisation and pushes; `noise` under action
-noise as large as the correction. One training each: the differences between arms are of the size of what another seed
-of the training may change.
+noise as large as the correction. One training each: what another seed of the training changes was not measured.
 
 The delta action is better (fewer falls, or as many and a smaller error) than {told} targets measured; than the first
 four on {wins} of {len(whole)} on which they were measured. Ten were asked. {_gains(by_target)}
