@@ -45,7 +45,7 @@ from trueup.tasks.goals.velocity import VelocityGoal
 from trueup.tasks.load import load_task
 from trueup.tasks.sensing.frame import Frame
 from trueup.tasks.task import Start, Task
-from trueup.tasks.terms.tracking import body_error, global_error
+from trueup.tasks.terms.tracking import body_error, global_error, near_error
 from trueup.tasks.zoo.g1_track import tracking_ranges
 from trueup.train.config import Budget, RunCfg, default_learner
 from trueup.train.folder import RunFolder
@@ -56,6 +56,7 @@ from trueup.world.randomization.randomize import Ranges, locomotion_ranges
 from trueup.world.sensors import SensorCfg
 
 TRIALS = 100
+_NEAR_M = 0.25  # mean distance from a reference that stands where the robot does: a robot that has not fallen
 _LOOKS = 8
 TARGETS = {"walk": (0.90, 45.0, 45.0), "trot": (0.95, 30.0, 10.0)}  # success, mm, minutes; the others:
 TARGET = (0.95, 30.0, 10.0)
@@ -122,12 +123,12 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         rows.append((
             motion.replace("_", " ").replace("+", ", "), runs[0]["task"], len(runs), f"{runs[0]['steps'] / 1e6:.2f} M",
             _median_worst(spread["minutes"], 1.0, ".1f", max), asked,
-            _median_worst(spread["success"], 100.0, ".0f", min),
+            _median_worst(spread["success"], 100.0, ".0f", min), _drifted(runs),
             _median_worst(spread["mm"], 1.0, ".1f", max), _median_worst(spread["global_mm"], 1.0, ".0f", max),
             _cell(runs[0].get("nominal")), f"{100 * runs[0]['open_loop']['success']:.0f} %",
             "not reached" if worst is None else _median_worst(reached, 1.0, ".1f", max),
         ))  # fmt: skip
-    head = ("motion", "task", "seeds", "steps", "minutes in all", "asked", "to the end %", "E_mpjpe mm", "E_g-mpjpe mm",
+    head = ("motion", "task", "seeds", "steps", "minutes in all", "asked", "to the end %", "drifted %", "E_mpjpe mm", "E_g-mpjpe mm",
             "nominal robot", "open loop, to the end", "first reached, min")  # fmt: skip
     text = f"""## Following motions
 
@@ -137,7 +138,8 @@ that hold the reference by inverse dynamics + residual). Minutes are processor t
 row to the last, on other random numbers, without exploration, with sensor noise, command delay (0 to 20 ms), gains,
 masses, payload, ground and dry friction and encoder offsets drawn from the task's whole ranges (`tracking_ranges`;
 what a policy that runs on real robots does in them is in the section on the dance). A trial fails when the mean
-distance of the bodies from the reference exceeds 0.5 m; errors are means over the steps of trials that had not failed,
+distance of the bodies from the reference exceeds 0.5 m in the world; "drifted" failed so without having fallen (less
+than 0.25 m from a reference that stands where the robot does): no sensor tells the policy where it is. Errors are means over the steps of trials that had not failed,
 relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where there are several seeds, the median, and behind a
 stroke the worst. Several motions in one row are a set: one policy for all of them.
 Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
@@ -151,6 +153,12 @@ targets alone, without residuals. "First reached" is the first of {_LOOKS} snaps
 def _reached(run: Numbers, success: float, most_mm: float) -> float | None:
     """Minutes until the first snapshot that did what is asked."""
     return next((p["minutes"] for p in run["curve"] if p["success"] >= success and p["mm"] < most_mm), None)
+
+
+def _drifted(runs: list[Numbers]) -> str:
+    """Share of trials that failed by drift, where it was measured."""
+    found = [100 * run["drifted"] for run in runs if "drifted" in run]
+    return f"{median(found):.0f}" if found else ""
 
 
 def _median_worst(values: list[float], scale: float, form: str, worst: Callable[[list[float]], float]) -> str:
@@ -226,27 +234,33 @@ def _env(task: str | Task, cfg: BenchCfg, *, randomize: bool = True) -> TaskEnv:
 
 
 def _trials(env: TaskEnv, policy: Policy) -> Numbers:
-    """One episode in every row: how many get to the end, and how near they stay until they fail."""
-    alive, ended = np.ones(env.nenv, bool), np.zeros(env.nenv, bool)
-    sums, count = np.zeros(2), 0
+    """One episode in every row: how many get to the end, and how near they stay until they fail.
+
+    drifted  share of trials that failed for where they were in the world, not for how they stood or moved
+    """
+    alive, ended, drifted = np.ones(env.nenv, bool), np.zeros(env.nenv, bool), np.zeros(env.nenv, bool)
+    sums, count, near = np.zeros(2), 0, np.zeros(env.nenv)
 
     def watch(frame: Frame) -> None:
         nonlocal count
         rows = alive & ~ended
         sums[:] += [float(function(frame)[rows].sum()) for function in (body_error, global_error)]
         count += int(rows.sum())
+        near[:] = near_error(frame)
 
     obs, env.watch = env.reset(), watch
     policy.restart(np.arange(env.nenv))
     while not ended.all():
         step = env.step(np.ascontiguousarray(policy(obs), np.float32))
         policy.restart(step.ended)
-        alive &= ~(step.terminated & ~ended)
+        failed = step.terminated & ~ended
+        drifted |= failed & (near < _NEAR_M)
+        alive &= ~failed
         ended |= step.terminated | step.truncated
         obs = step.obs
     env.watch = None
     mm, global_mm = (1e3 * sums / max(count, 1)).tolist()
-    return {"success": float(alive.mean()), "mm": mm, "global_mm": global_mm}
+    return {"success": float(alive.mean()), "drifted": float(drifted.mean()), "mm": mm, "global_mm": global_mm}
 
 
 # --- walking ---
