@@ -128,8 +128,8 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
             _cell(runs[0].get("nominal")), f"{100 * runs[0]['open_loop']['success']:.0f} %",
             "not reached" if worst is None else _median_worst(reached, 1.0, ".1f", max),
         ))  # fmt: skip
-    head = ("motion", "task", "seeds", "steps", "minutes in all", "asked", "to the end %", "drifted %", "E_mpjpe mm", "E_g-mpjpe mm",
-            "nominal robot", "open loop, to the end", "first reached, min")  # fmt: skip
+    head = ("motion", "task", "seeds", "steps", "minutes in all", "asked", "to the end %", "drifted %", "E_mpjpe mm",
+            "E_g-mpjpe mm", "nominal robot", "open loop, to the end", "first reached, min")  # fmt: skip
     text = f"""## Following motions
 
 Motions of trueup's own making, learned from scratch by PPO with the settings of the task (256 copies, targets = those
@@ -139,8 +139,8 @@ row to the last, on other random numbers, without exploration, with sensor noise
 masses, payload, ground and dry friction and encoder offsets drawn from the task's whole ranges (`tracking_ranges`;
 what a policy that runs on real robots does in them is in the section on the dance). A trial fails when the mean
 distance of the bodies from the reference exceeds 0.5 m in the world; "drifted" failed so without having fallen (less
-than 0.25 m from a reference that stands where the robot does): no sensor tells the policy where it is. Errors are means over the steps of trials that had not failed,
-relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where there are several seeds, the median, and behind a
+than 0.25 m from a reference that stands where the robot does): no sensor tells the policy where it is. Errors are
+means over the steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where there are several seeds, the median, and behind a
 stroke the worst. Several motions in one row are a set: one policy for all of them.
 Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
 targets alone, without residuals. "First reached" is the first of {_LOOKS} snapshots that did all that is asked.
