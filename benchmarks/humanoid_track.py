@@ -140,8 +140,8 @@ masses, payload, ground and dry friction and encoder offsets drawn from the task
 what a policy that runs on real robots does in them is in the section on the dance). A trial fails when the mean
 distance of the bodies from the reference exceeds 0.5 m in the world; "drifted" failed so without having fallen (less
 than 0.25 m from a reference that stands where the robot does): no sensor tells the policy where it is. Errors are
-means over the steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where there are several seeds, the median, and behind a
-stroke the worst. Several motions in one row are a set: one policy for all of them.
+means over the steps of trials that had not failed, relative to the root (E_mpjpe) and in the world (E_g-mpjpe). Where
+there are several seeds, the median, and behind a stroke the worst. Several motions in one row are a set: one policy.
 Nominal robot: the same policy with sensor noise alone, success and E_mpjpe. Open loop: the holding
 targets alone, without residuals. "First reached" is the first of {_LOOKS} snapshots that did all that is asked.
 
