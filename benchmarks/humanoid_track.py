@@ -80,7 +80,7 @@ class BenchCfg:
         "jump:1500000",
     )
     seeds: tuple[int, ...] = (0,)
-    steps: int = 5_000_000
+    steps: int = 2_500_000
     threads: int = 1
     fresh: bool = False
 

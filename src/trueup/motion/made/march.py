@@ -1,7 +1,7 @@
 """Cycle of a made march: servo targets over one period of two steps on the spot.
 
 Steps are planned, solved by inverse kinematics and turned into holding targets (`motion.holding`); one period is taken
-of the middle. Speed is left to the policy: targets of a steady walk make a robot that stands fall backwards.
+of the middle. Speed is left to the policy: targets of a steady walk move a robot that is at rest against its command.
 """
 
 from __future__ import annotations

@@ -61,7 +61,7 @@ class Away:
 def g1_velocity() -> Task:
     """On flat ground, up to 1 m/s forward, 0.5 m/s back, 0.3 m/s sideways, 0.5 rad/s; told to stand, on the spot.
 
-    It never stops marching: with a gait that ended at a command of zero it fell at nearly every stop.
+    It never stops marching: with a gait that ended at a command of zero it fell after stops, and there alone.
     """
     names = load_robot("g1").spec.joint_names
     away = _chooser(names)
