@@ -74,7 +74,7 @@ class BenchCfg:
         "squat:1200000",
         "arm_raise:1200000",
         "side_step:1200000",
-        "walk:5000000",
+        "walk:7500000",
         "trot:800000",
         "kick:1500000",
         "jump:1500000",
