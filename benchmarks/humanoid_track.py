@@ -337,7 +337,7 @@ observations, read from its own `config.yaml`; its CSV, brought onto the ground 
 motion of `g1-track`. From the first row to the last: {plain["seconds"]:.1f} s; without sensor noise all trials are
 alike. No number of our robot was fitted to it.
 Asked: the whole motion with at most 25 mm. The last two rows say what the ranges of a task are: `g1-track` draws
-encoder offsets of 0.01 rad, no slopes and no restitution (as mjlab's port of BeyondMimic), chosen after slopes, offsets,
+encoder offsets of 0.01 rad, no slopes, no restitution (as mjlab's port of BeyondMimic), chosen after offsets, slopes,
 restitution and slippery ground were seen to spoil most trials in the ranges for robots that walk (0.05 rad, slopes of
 3 degrees, restitution up to 0.5). In those hardly an episode of this dance reaches its end either.
 
