@@ -1,14 +1,15 @@
-"""Closed loop: a policy of others is trained a little more in different worlds, then acts on the target without them.
+"""Closed loop: a policy learns a little more in different worlds, then acts on the target without them.
 
-    python benchmarks/humanoid_closed.py --runs F [--targets NAME ...] [--arms ARM ...] [--steps N]
-    python benchmarks/humanoid_closed.py --runs F --home [--targets NAME ...] [--steps N]
+    python benchmarks/humanoid_closed.py --runs F [--targets NAME ...] [--arms ARM ...] [--seeds K ...]
+    python benchmarks/humanoid_closed.py --runs F --by ppo [--targets NAME ...] [--arms ARM ...] [--steps N]
+    python benchmarks/humanoid_closed.py --runs F --by ppo --home [--targets NAME ...] [--steps N]
 
-`--home`: how far a policy is from its motion in the simulator that it was trained in, before and after: which step of
-the way to the target loses what is lost.
+It learns a feedforward (`trueup policy feedforward`) or by PPO (`trueup train --from`). `--home`: how far a policy is
+from its motion in the simulator that it was trained in, before and after.
 
-Stands on what `humanoid_delta.py` recorded and learned in F. Every arm has the same steps, the same learner and the
-same start; `vanilla` is the policy as it came. Arms that know nothing of the target (`nominal`, `noise`, `ranges`) are
-trained once for all targets. Rows are kept one by one, and trainings in F.
+Stands on what `humanoid_delta.py` recorded and learned in F. Every arm has the same learner, its defaults and the same
+start; `vanilla` is the policy as it came. Arms that know nothing of the target (`nominal`, `noise`, `ranges`) learn
+once for all targets. Rows are kept one by one, and what was learned in F.
 """
 
 from __future__ import annotations
@@ -30,11 +31,15 @@ from parts import HUMANOID, Numbers
 import trueup as tu
 from trueup.calibrate.delta.beside.baselines import ActionNoise
 from trueup.core.arrays import FloatArray
+from trueup.policy.bundle.bundle import PolicyBundle, load_bundle
 from trueup.policy.mlp import load_policy
 from trueup.policy.runner import PolicyRunner
 from trueup.tasks.env import EnvCfg, TaskEnv
 from trueup.tasks.load import load_task
+from trueup.tasks.task import Task
 from trueup.tasks.terms.tracking import near_error
+from trueup.train.bundles.feedforward import learn_feedforward
+from trueup.train.bundles.verbs import FeedforwardVerb
 from trueup.train.bundles.warm import warm_net
 from trueup.train.folder import RunFolder
 from trueup.train.play.assess import ASSESS_SEED, assess
@@ -42,9 +47,10 @@ from trueup.world.actuators.target_stages import TargetStage
 from trueup.world.batch import BatchSim
 from trueup.world.replay.replay import Prepare
 
-Arm = Literal["vanilla", "nominal", "noise", "ranges", "identified", "delta", "both"]
-_OF_TARGET = ("identified", "delta", "both")  # arms that learn from the target's logs
+Arm = Literal["vanilla", "nominal", "noise", "ranges", "published", "identified", "delta", "both"]
+_OF_TARGET = ("published", "identified", "delta", "both")  # arms that learn from the target's logs
 _EPISODES = 3
+_FEEDFORWARD_EPISODES = 4
 _COPIES = 8
 
 
@@ -53,31 +59,78 @@ class ClosedCfg:
     runs: Path
     targets: tuple[str, ...] = tuple(name for name in TARGETS if not name.startswith("ideal"))
     arms: tuple[Arm, ...] = ("vanilla", "nominal", "noise", "ranges", "identified", "delta")
-    steps: int = 600_000
+    by: Literal["feedforward", "ppo"] = "feedforward"
+    seeds: tuple[int, ...] = (0,)
+    steps: int = 600_000  # of PPO
     nenv: int = 256
-    seed: int = 0
+    seed: int = 0  # of PPO
     fresh: bool = False
     home: bool = False
+    label: str = ""  # of a policy of our own (`humanoid_delta.py`)
 
 
-def measure(cfg: ClosedCfg, target: str, arm: Arm) -> Numbers:
-    """Train an arm, and let it act on the target."""
-    bundle, task = policy_of(BenchCfg(part="page", runs=cfg.runs))
-    act: Act = bundle.runner(1).act
-    trained: Numbers = {"steps": 0, "seconds": 0.0}
-    if arm != "vanilla":
+def measure(cfg: ClosedCfg, target: str, arm: Arm, seed: int = 0) -> Numbers:
+    """Let an arm learn, and act on the target."""
+    opened, task = policy_of(BenchCfg(part="page", runs=cfg.runs))
+    act: Act = opened.runner(1).act
+    spec, trained = opened.passport.policy, {"steps": 0, "seconds": 0.0}
+    episodes = _EPISODES
+    if cfg.by == "feedforward":
+        episodes = _FEEDFORWARD_EPISODES
+        if arm != "vanilla":
+            bundle, trained = _fed(cfg, task, target, arm, seed)
+            act, spec = bundle.runner(1).act, bundle.passport.policy
+    elif arm != "vanilla":
         run, trained = _trained(cfg, task.name, target, arm)
         act = load_policy(RunFolder(run).policy).act
-    rolls = [roll(TARGETS[target], act, bundle.passport.policy, task, k) for k in range(_EPISODES)]
+    rolls = [roll(TARGETS[target], act, spec, task, k) for k in range(episodes)]
     lasted = [one.seconds if one.fell_s is not None else task.rates.episode_s for one in rolls]
     return {
         "mpjpe_mm": float(np.mean([one.mpjpe_mm for one in rolls])),
         "worst_mm": float(max(one.mpjpe_mm for one in rolls)),
+        "global_mm": float(np.mean([one.global_mm for one in rolls])),
         "falls": sum(one.fell_s is not None for one in rolls),
         "lasted_s": float(np.mean(lasted)),
-        "episodes": _EPISODES,
+        "episodes": episodes,
         **trained,
     }
+
+
+def _fed(cfg: ClosedCfg, task: Task, target: str, arm: Arm, seed: int) -> tuple[PolicyBundle, Numbers]:
+    """The policy with a feedforward that was learned in the world of an arm, and what that took."""
+    whose = target if arm in _OF_TARGET else "all"
+    out = cfg.runs / "fed" / f"{whose}-{arm}-{seed}.bundle"
+    took = out.with_suffix(".json")
+    if not took.exists() or cfg.fresh:
+        began = time.process_time()
+        delta, stages = _world(cfg, target, arm)
+        verb = FeedforwardVerb(
+            cfg.runs / "dance.bundle",
+            out=out,
+            task=task.name,
+            delta=delta,
+            randomize=arm == "ranges",
+            threads=1,
+            seed=seed,
+        )
+        found = learn_feedforward(verb, stages=stages)
+        home = {"before_mm": 1e3 * found.rounds[0].near_m, "after_mm": 1e3 * found.rounds[found.kept].near_m}
+        seconds = time.process_time() - began
+        took.write_text(json.dumps({"steps": found.steps, "seconds": seconds, "kept": found.kept, **home}))
+    return load_bundle(out), json.loads(took.read_text())
+
+
+def _world(cfg: ClosedCfg, target: str, arm: Arm) -> tuple[Path | None, tuple[TargetStage, ...]]:
+    """The delta action and the stages of an arm's simulator."""
+    if arm == "noise":
+        return None, (ActionNoise(_noise(cfg), cfg.seed),)
+    stages: tuple[TargetStage, ...] = ()
+    if arm in ("identified", "both", "published"):
+        found = identified_of(BenchCfg(part="methods", runs=cfg.runs), target, published=arm == "published")
+        assert found.prepare is not None
+        stages = (Prepared(found.prepare),)
+    folder = {"delta": "delta", "both": "both"}.get(arm)
+    return None if folder is None else cfg.runs / folder / target, stages
 
 
 def _trained(cfg: ClosedCfg, name: str, target: str, arm: Arm) -> tuple[Path, Numbers]:
@@ -86,24 +139,15 @@ def _trained(cfg: ClosedCfg, name: str, target: str, arm: Arm) -> tuple[Path, Nu
     run = cfg.runs / "closed" / f"{whose}-{arm}-{cfg.steps}-{cfg.seed}"
     took = run / "took.json"
     if not took.exists() or cfg.fresh:
-        began, noise = time.process_time(), _noise(cfg)
-        _train(cfg, name, target, arm, run, noise)
-        found = {"steps": cfg.steps, "seconds": time.process_time() - began}
-        took.write_text(json.dumps(found | ({"noise_rad": noise} if arm == "noise" else {})))
+        began = time.process_time()
+        _train(cfg, name, target, arm, run)
+        took.write_text(json.dumps({"steps": cfg.steps, "seconds": time.process_time() - began}))
     return run, json.loads(took.read_text())
 
 
-def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path, noise: float) -> None:
-    task, more = load_task(name), {}
-    stages: tuple[TargetStage, ...] = ()
-    if arm == "noise":
-        stages = (ActionNoise(noise, cfg.seed),)
-    if arm in ("identified", "both"):
-        prepare = identified_of(BenchCfg(part="methods", runs=cfg.runs), target).prepare
-        assert prepare is not None
-        stages = (Prepared(prepare),)
-    if arm in ("delta", "both"):
-        more = {"delta": cfg.runs / ("delta" if arm == "delta" else "both") / target}
+def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path) -> None:
+    task = load_task(name)
+    delta, stages = _world(cfg, target, arm)
     tu.train(
         replace(task, target_stages=stages),
         out=run,
@@ -114,7 +158,7 @@ def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path, noise: f
         seed=cfg.seed,
         randomize=arm == "ranges",
         film_minutes=0.0,
-        **more,
+        delta=delta,
     )
 
 
@@ -170,10 +214,19 @@ def main(cfg: ClosedCfg) -> None:
         _homes(cfg)
     for target in () if cfg.home else cfg.targets:
         for arm in cfg.arms:
-            key = f"{target}/{arm}/{cfg.steps}"
-            HUMANOID.each("closed", [key], lambda _, t=target, a=arm: measure(cfg, t, a), fresh=cfg.fresh)
+            if cfg.by == "ppo":
+                key = f"{target}/{arm}/{cfg.steps}"
+                HUMANOID.each("closed", [key], lambda _, t=target, a=arm: measure(cfg, t, a), fresh=cfg.fresh)
+                continue
+            for seed in cfg.seeds if arm != "vanilla" else (0,):
+                key = f"{cfg.label}{': ' if cfg.label else ''}{target}/{arm}/{seed}"
+                HUMANOID.each(
+                    "feedforward", [key], lambda _, t=target, a=arm, s=seed: measure(cfg, t, a, s), fresh=cfg.fresh
+                )
     made = sections(HUMANOID.load()["runs"])
-    HUMANOID.merge("closed", *made["closed"], f"python benchmarks/humanoid_closed.py --runs F --steps {cfg.steps}")
+    for part, by in (("feedforward", ""), ("closed", f" --by ppo --steps {cfg.steps}")):
+        if part in made:
+            HUMANOID.merge(part, *made[part], f"python benchmarks/humanoid_closed.py --runs F{by}")
 
 
 if __name__ == "__main__":

@@ -4,8 +4,9 @@
     python benchmarks/humanoid_delta.py headroom|methods --runs F
     python benchmarks/humanoid_delta.py data|analytic|page --runs F
 
-FOLDER holds policy.onnx, config.yaml, base.yaml and the motion (CSV) of a whole-body tracking policy of the g1. Rows
-are kept one by one: a call goes on where the one before ended.
+FOLDER holds policy.onnx, config.yaml, base.yaml and the motion (CSV) of a whole-body tracking policy of the g1; or F
+holds a policy of our own as dance.bundle, its motion as dance.npz, and the rows are kept beside the others under the
+name of --label. Rows are kept one by one: a call goes on where the one before ended.
 """
 
 from __future__ import annotations
@@ -72,7 +73,12 @@ class BenchCfg:
     only: tuple[str, ...] = ()  # methods or cases
     episodes: int = 24  # to record of a target, at most
     seconds: float = 0.0  # of a recorded episode; 0: the whole motion
+    label: str = ""
     fresh: bool = False
+
+    def part_of(self, part: str) -> str:
+        """Where rows are kept: pages show those without a label."""
+        return f"{part} {self.label}" if self.label else part
 
 
 # --- recording ---
@@ -93,7 +99,7 @@ def record(cfg: BenchCfg) -> None:
     bundle, task = policy_of(cfg)
     for name in cfg.targets:
         fresh = cfg.fresh or not (cfg.runs / "logs" / name).exists()
-        HUMANOID.each("record", [name], lambda name=name: _recorded(cfg, name, bundle, task), fresh=fresh)
+        HUMANOID.each(cfg.part_of("record"), [name], lambda name=name: _recorded(cfg, name, bundle, task), fresh=fresh)
 
 
 def _recorded(cfg: BenchCfg, name: str, bundle: PolicyBundle, task: Task) -> Numbers:
@@ -138,7 +144,7 @@ def problem_of(cfg: BenchCfg, name: str, case: str = "") -> DeltaProblem:
 def headroom(cfg: BenchCfg) -> None:
     """Replay of every target's held-out log in the nominal simulator, before anything is learned."""
     for name in cfg.targets:
-        HUMANOID.each("headroom", [name], lambda key: _nominal(cfg, key), fresh=cfg.fresh)
+        HUMANOID.each(cfg.part_of("headroom"), [name], lambda key: _nominal(cfg, key), fresh=cfg.fresh)
 
 
 def _nominal(cfg: BenchCfg, name: str) -> Numbers:
@@ -150,7 +156,10 @@ def methods(cfg: BenchCfg) -> None:
     for name in cfg.targets:
         for method in cfg.only or (OWN, *(one for one in METHODS if one != OWN)):
             HUMANOID.each(
-                "methods", [f"{name}/{method}"], lambda key, n=name, m=method: _method(cfg, n, m), fresh=cfg.fresh
+                cfg.part_of("methods"),
+                [f"{name}/{method}"],
+                lambda key, n=name, m=method: _method(cfg, n, m),
+                fresh=cfg.fresh,
             )
 
 
@@ -165,21 +174,23 @@ def _method(cfg: BenchCfg, name: str, method: str) -> Numbers:
     return _numbers(score_beside(method, problem, result, lambda: _identified(cfg, name, problem)))
 
 
-def identified_of(cfg: BenchCfg, name: str) -> DeltaShooting:
+def identified_of(cfg: BenchCfg, name: str, *, published: bool = False) -> DeltaShooting:
     """The simulator with the parameters that identification finds in a target's logs."""
-    return _identified(cfg, name, problem_of(cfg, name))[0]
+    return _identified(cfg, name, problem_of(cfg, name), published=published)[0]
 
 
-def _identified(cfg: BenchCfg, name: str, problem: DeltaProblem) -> tuple[DeltaShooting, float]:
+def _identified(
+    cfg: BenchCfg, name: str, problem: DeltaProblem, *, published: bool = False
+) -> tuple[DeltaShooting, float]:
     """It, and the processor time that the fit took when it was made."""
-    file = cfg.runs / "identified" / f"{name}.json"
+    file = cfg.runs / ("published" if published else "identified") / f"{name}.json"
     if not file.exists():
         began = process_time()
-        values = identified(problem)[1]
+        values = identified(problem, published=published)[1]
         file.parent.mkdir(exist_ok=True)
         write_atomic(file, json.dumps({"values": values, "seconds": process_time() - began}, indent=1))
     kept = json.loads(file.read_text())
-    return with_values(problem, kept["values"]), kept["seconds"]
+    return with_values(problem, kept["values"], published=published), kept["seconds"]
 
 
 def _learned(cfg: BenchCfg, problem: DeltaProblem, folder: Path | None) -> Numbers:
@@ -219,7 +230,10 @@ def data(cfg: BenchCfg) -> None:
         for case in cfg.only or CASES:
             problem = partial(problem_of, cfg, name, case)
             HUMANOID.each(
-                "data", [f"{name}/{case}"], lambda key, made=problem: _learned(cfg, made(), None), fresh=cfg.fresh
+                cfg.part_of("data"),
+                [f"{name}/{case}"],
+                lambda key, made=problem: _learned(cfg, made(), None),
+                fresh=cfg.fresh,
             )
 
 
@@ -250,7 +264,7 @@ def main(cfg: BenchCfg) -> None:
         work[cfg.part](cfg)
     for part, (numbers, text) in sections(HUMANOID.load()["runs"]).items():
         word = "methods" if part == "delta" else part
-        if part != "closed":  # of humanoid_closed.py
+        if part not in ("closed", "feedforward"):  # of humanoid_closed.py
             HUMANOID.merge(part, numbers, text, f"python benchmarks/humanoid_delta.py {word} --runs F")
 
 

@@ -196,7 +196,10 @@ def roll(
         robot.spec, [driver], kp, kd, 1.0 / spec.control_hz, follow=follower(goal, order), writes=round(HZ / 50)
     )
     goal.reset(np.arange(1))
-    _ramp(world, goal.reference.joint_pos[goal.at[0]], 0.6 + 0.02 * (episode % 10))
+    # a policy of our own begins in the reference: nothing balances the robot until then
+    own = spec.action.residual
+    first = goal.reference.held if own else goal.reference.joint_pos
+    _ramp(world, first[goal.at[0]], (0.2 if own else 0.6) + 0.02 * (episode % 10))
     begun = len(driver.rows.kept)
     random, drift = np.random.default_rng([target.seed, episode]), np.zeros(len(spec.action.controlled_joints))
     share = np.exp(-1.0 / (spec.control_hz * _NOISE_S))

@@ -139,7 +139,7 @@ HUMANOID = Parts(
     title="Humanoid: results",
     order=(
         *("tracking", "walking", "witnesses", "retarget", "checked"),
-        *("headroom", "delta", "analytic", "data", "forms", "closed"),
+        *("headroom", "delta", "analytic", "data", "forms", "feedforward", "closed"),
     ),
     packages=("mujoco", "torch", "mink"),
 )

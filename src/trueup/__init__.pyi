@@ -48,6 +48,7 @@ from trueup.tasks.load import load_task as load_task
 from trueup.tasks.load import task_names as task_names
 from trueup.tasks.similar.init import init_task as init_task
 from trueup.train.bundles.verbs import export as export
+from trueup.train.bundles.verbs import feedforward as feedforward
 from trueup.train.bundles.verbs import import_policy as import_policy
 from trueup.train.play.verbs import play as play
 from trueup.train.verbs import train as train

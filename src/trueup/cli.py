@@ -48,6 +48,7 @@ _VERBS = {
     "compare": ("train.compare:CompareVerb", "report.training.compare:run_compare"),
     "export": ("train.bundles.verbs:ExportPolicyVerb", "report.bundle:run_export"),
     "policy import": ("train.bundles.verbs:ImportPolicyVerb", "report.bundle:run_import"),
+    "policy feedforward": ("train.bundles.verbs:FeedforwardVerb", "report.bundle:run_feedforward"),
     "play": ("train.play.verbs:PlayVerb", "report.train:run_play"),
     "evaluate": ("evaluate.verbs:EvaluateVerb", "report.prove.evaluate:run_evaluate"),
     "verify": ("verify.verbs:VerifyVerb", "report.prove.verify:run_verify"),
@@ -92,7 +93,7 @@ _GROUPS = {
     "twin": "A virtual robot with hidden physics: serve, reveal, list.",
     "data": "What was measured: check, import, convert, recover logs.",
     "motion": "Reference motions: list, import, retarget, check, play.",
-    "policy": "Policies that were trained elsewhere: import.",
+    "policy": "Policies as bundles: import those trained elsewhere, learn a feedforward for a motion.",
     "task": "What is to be learned: list, init for another robot.",
 }
 _ABOUT = (

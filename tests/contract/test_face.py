@@ -55,7 +55,8 @@ FUNCTIONS = {
     "calibrate delta": "calibrate.delta", "calibrate load": "calibrate.load", "motion list": "made_motions",
     "motion import": "import_motion", "motion retarget": "retarget_motion", "motion check": "check_motion",
     "motion play": "play_motion", "task list": "task_names", "task init": "init_task",
-    "policy import": "import_policy", "deploy page": "deploy_page", "deploy replay": "replay_recording", "sim": "drop",
+    "policy import": "import_policy", "policy feedforward": "feedforward", "deploy page": "deploy_page",
+    "deploy replay": "replay_recording", "sim": "drop",
 }  # fmt: skip
 
 

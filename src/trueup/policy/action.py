@@ -21,7 +21,7 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
     relative  the target before takes the place of the default pose: an action is a speed, and targets move smoothly
     residual  the command's first columns, one of each joint, are added: a reference pose minus the default one
-    cycle     offsets of a made gait are added, by the clock and the command
+    cycle     offsets of a made gait or of a motion (a feedforward) are added, by the clock and the command
     controlled_joints  joints that the policy moves, in the order of its outputs; the others stay in the default pose
     low, high  empty: targets are not limited
     clip  one number for all actions, (low, high) of each, or None
@@ -48,8 +48,8 @@ class ActionSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
             raise ValueError("an action spec needs one number for each joint")
         if self.relative and self.residual:
             raise ValueError("actions are relative to the last target or residuals on the command, not both")
-        if self.cycle is not None and (self.relative or self.residual):
-            raise ValueError("actions are added to a cycle, to the last target or to a reference, not to two of them")
+        if self.cycle is not None and self.relative:
+            raise ValueError("actions are added to a cycle or to the last target, not to both")
         if self.cycle is not None and len(self.cycle.rows[0]) != len(self.controlled_joints):
             raise ValueError("a cycle needs one column for each controlled joint")
         if isinstance(self.clip, tuple) and len(self.clip) != len(self.controlled_joints):

@@ -1,4 +1,5 @@
-"""Cycle: targets of a made gait that a policy's actions are added to (a trajectory generator, arXiv 1910.02812).
+"""Cycle: offsets that a policy's actions are added to: a made gait (a trajectory generator, arXiv 1910.02812), or what
+was learned for every row of a motion (`train.bundles.feedforward`), whose clock takes the whole motion for one period.
 
 With the phase p of the policy's clock and its observed command c, the offset from the default pose is
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from trueup.core.arrays import FloatArray
 
-_MOST_ROWS = 1000  # a file must not ask for all memory
+_MOST_ROWS = 100_000  # a file must not ask for all memory
 
 
 class CycleSpec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -1,4 +1,4 @@
-"""Terminal output of `trueup export` and `trueup policy import`: content and checks of a bundle."""
+"""Terminal output of `trueup export`, `trueup policy import` and `policy feedforward`: a bundle and its checks."""
 
 from __future__ import annotations
 
@@ -25,6 +25,32 @@ def run_import(verb: verbs.ImportPolicyVerb) -> int:
     with console.status("opening the network and running it in the task ..."):
         done = verbs.run_import(verb)
     print_bundle(done, console)
+    return 0
+
+
+def run_feedforward(verb: verbs.FeedforwardVerb) -> int:
+    """Learn a feedforward, round by round, and print the bundle."""
+    from trueup.train.bundles.feedforward import Round, learn_feedforward
+
+    console = Console()
+
+    def show(k: int, made: Round, left_s: float) -> None:
+        falls = f", {made.falls} of {verb.nenv} fell" if made.falls else ""
+        left = f", {left_s:.0f} s left" if k < verb.rounds else ""
+        console.print(
+            f"round {k:3d}   joints {1e3 * made.joints_rad:5.1f} mrad, bodies {1e3 * made.near_m:5.1f} mm{falls}{left}",
+            highlight=False,
+        )
+
+    done = learn_feedforward(verb, show)
+    first, kept = done.rounds[0], done.rounds[done.kept]
+    gained = f"{1e3 * first.near_m:.1f} -> {1e3 * kept.near_m:.1f} mm from the motion in this simulator"
+    console.print(
+        f"kept     round {done.kept}: {gained}" if done.kept else "kept     no offsets: no round was better than none",
+        highlight=False,
+    )
+    console.print(f"bundle   {done.bundle.path}   {done.bundle.hash[:16]}", soft_wrap=True, highlight=False)
+    console.print(f"next     trueup play {done.bundle.path}", soft_wrap=True, highlight=False)
     return 0
 
 

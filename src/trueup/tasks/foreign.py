@@ -81,7 +81,17 @@ def bundle_task(passport: Passport, task: str | None = None, robot: str | None =
     if task is None and name.partition(":")[0] not in task_names():
         raise TrueupError(f"this policy's task {name!r} is not built in: name it with --task FILE.py:FUNCTION")
     found = load_task(name, robot)
-    return with_layout(found, layout_of(passport)) if is_foreign(passport) else found
+    return with_layout(found, layout_of(passport)) if is_foreign(passport) else _with_feedforward(found, passport)
+
+
+def _with_feedforward(task: Task, passport: Passport) -> Task:
+    """The task with the offsets by the clock that were learned for a policy after its training."""
+    spec = passport.policy
+    cycle, step = spec.action.cycle, spec.observation.clock_step
+    if cycle is None or task.actions.cycle is not None:
+        return task
+    observations = replace(task.observations, clock_s=1.0 / (step * spec.control_hz))
+    return replace(task, actions=replace(task.actions, cycle=lambda robot, moved: cycle), observations=observations)
 
 
 def is_foreign(passport: Passport) -> bool:

@@ -1,7 +1,8 @@
-"""Reference-motion observations of imported tracking policies (BeyondMimic style).
+"""Reference-motion observations: those of imported tracking policies (BeyondMimic style), and all on a robot.
 
     reference           joint positions of the row that is asked for, then speeds, in the policy's joint order
     reference_rotation  orientation of the reference's anchor in the robot's anchor: R00 R01 R10 R11 R20 R21
+    reference_turn      the same of the base, for policies of our own (`sensing.tracking`)
 
 The anchor is a body above the base (a humanoid's torso), so that a robot computes it from its IMU and its waist.
 """
@@ -17,14 +18,14 @@ from numpy.typing import NDArray
 from trueup.motion.rotations import conjugate, multiply
 from trueup.policy.action import JointOrder
 from trueup.tasks.sensing.signals import Rows, Signal, Values
-from trueup.tasks.sensing.tracking import two_columns
+from trueup.tasks.sensing.tracking import base_turn, two_columns
 
 if TYPE_CHECKING:
     from trueup.tasks.goals.tracking import Tracking
     from trueup.tasks.sensing.frame import Sense
 
 Floats = NDArray[np.floating]
-REFERENCE, ROTATION = "reference", "reference_rotation"
+REFERENCE, ROTATION, TURN = "reference", "reference_rotation", "reference_turn"
 
 
 def reference_joints(goal: Tracking, order: JointOrder, ids: Rows = None) -> Values:
@@ -45,11 +46,12 @@ def reference_rotation(goal: Tracking, base_quat: Floats, joint_pos: Floats, ids
 
 
 def follower(goal: Tracking, order: JointOrder) -> Callable[[Floats, Floats], dict[str, Values]]:
-    """Both from what a robot measures: IMU quaternions (n, 4) and joints (n, njoint), `order` the policy's."""
+    """All from what a robot measures: IMU quaternions (n, 4) and joints (n, njoint), `order` the policy's."""
 
     def follow(imu_quat: Floats, joint_pos: Floats) -> dict[str, Values]:
         rotation = reference_rotation(goal, imu_quat, joint_pos)
-        return {REFERENCE: reference_joints(goal, order), ROTATION: rotation}
+        turn = base_turn(goal.reference.root_quat[goal.at], imu_quat.astype(np.float32))
+        return {REFERENCE: reference_joints(goal, order), ROTATION: rotation, TURN: turn}
 
     return follow
 

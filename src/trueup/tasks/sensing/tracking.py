@@ -91,7 +91,11 @@ def tracking_limit(sense: Sense, ids: Rows) -> Values:
 def reference_turn(sense: Sense, ids: Rows) -> Values:
     """Orientation of the reference's base in the robot's: R00 R01 R10 R11 R20 R21, (n, 6)."""
     goal = _goal(sense)
-    own, wanted = _state(sense, ids)[:, 0, 3:7], goal.reference.root_quat[_asked(sense, ids)]
+    return base_turn(goal.reference.root_quat[_asked(sense, ids)], _state(sense, ids)[:, 0, 3:7])
+
+
+def base_turn(wanted: Values, own: Values) -> Values:
+    """Orientation of a base that is wanted, in the robot's own base, (n, 6)."""
     return two_columns(multiply(conjugate(own), wanted))
 
 

@@ -1,4 +1,4 @@
-"""`tu.export` and `tu.import_policy`, and their configs, shared with `trueup export` and `trueup policy import`."""
+"""`tu.export`, `tu.import_policy` and `tu.feedforward`, and their configs, shared with the command line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from trueup.core.verb_package import called_with
 if TYPE_CHECKING:  # Python takes objects where the command line takes their files
     from trueup.policy.foreign.layout import Layout
     from trueup.train.bundles.export import Exported
+    from trueup.train.bundles.feedforward import Feedforward
 
     LayoutLike = str | Path | Layout
 else:
@@ -81,3 +82,36 @@ def run_import(verb: ImportPolicyVerb) -> Exported:
 
 
 import_policy = called_with(ImportPolicyVerb, run_import)
+
+
+@dataclass(frozen=True)
+class FeedforwardVerb:
+    """Learn offsets that a policy's targets lack to follow its motion, in the corrected simulator, by repetition.
+
+    In: a bundle whose policy follows one motion, and what corrects the simulator (--delta, --params, --actuator). Out:
+    the same network in a new bundle whose targets have offsets by the row of the motion. Neither the network nor its
+    observations change. The round with the smallest error is kept; Ctrl-C keeps the best so far.
+    """
+
+    policy: tyro.conf.Positional[PathLike]  # Bundle of a policy that follows a motion.
+    _: KW_ONLY
+    out: OutFolderLike  # Bundle to write, e.g. trued.bundle.
+    task: str | None = None  # Task with the motion, e.g. g1-track:dance.npz; default: the policy's own.
+    delta: PathLike | None = None  # Folder of a delta action (`trueup calibrate delta`) that corrects the simulator.
+    params: PathLike | None = None  # Folder of a calibration; every copy has its own draw.
+    actuator: PathLike | None = None  # Folder of a learned actuator.
+    randomize: bool = False  # Draw masses, friction, delays and so on from the task's ranges, and push.
+    rounds: int = 10  # Corrections, each after one run of the whole motion.
+    nenv: int = 16  # Copies that run it, whose errors are averaged.
+    threads: int = 0  # Physics threads; 0: all cores.
+    seed: int = 0  # Of sensor noise, starts and draws.
+
+
+def run_feedforward(verb: FeedforwardVerb) -> Feedforward:
+    """Learn offsets with which a policy follows its motion better (see `FeedforwardVerb`)."""
+    from trueup.train.bundles.feedforward import learn_feedforward
+
+    return learn_feedforward(verb)
+
+
+feedforward = called_with(FeedforwardVerb, run_feedforward)
