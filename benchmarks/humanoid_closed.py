@@ -195,7 +195,7 @@ class Prepared(TargetStage):
 
 def _noise(cfg: ClosedCfg) -> float:
     """As large as the learned corrections are, median over targets, rad."""
-    found = HUMANOID.load()["runs"]["methods"]
+    found = HUMANOID.load()["runs"][f"methods {cfg.label}".strip()]
     sizes = [list(run["by_joint"].values()) for key, run in found.items() if key.endswith("/delta action")]
     return float(median(np.sqrt(np.mean(np.square(one))) for one in sizes))
 
