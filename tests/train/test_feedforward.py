@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 from made_bundles import make_bundle
@@ -15,6 +16,7 @@ from trueup.motion.bodies import complete
 from trueup.motion.motion import Motion, write_motion
 from trueup.policy.bundle.bundle import PolicyBundle, load_bundle, write_bundle
 from trueup.policy.bundle.passport import PolicyOrigin
+from trueup.policy.cycle import CycleSpec
 from trueup.policy.graph.policy_onnx import policy_onnx
 from trueup.policy.net import NetWiring, PolicyNet
 from trueup.policy.normalizer import Normalizer
@@ -120,3 +122,26 @@ def test_what_repeats_no_motion_is_refused(bundle: PolicyBundle, tmp_path: Path)
     with pytest.raises(TrueupError, match="follows 2 motions"):
         tu.feedforward(bundle.path, out=tmp_path / "out.bundle", task=two)
     assert not (tmp_path / "out.bundle").exists()
+
+
+def test_a_training_that_begins_anywhere_in_the_motion_has_the_offsets_of_its_rows(
+    bundle: PolicyBundle, tmp_path: Path
+) -> None:
+    done = tu.feedforward(bundle.path, out=tmp_path / "fed.bundle", rounds=1, nenv=1, threads=1)
+    spec = done.bundle.passport.policy
+    ramp = np.linspace(0.0, 0.1, 100)[:, None].repeat(12, axis=1)
+    cycle = CycleSpec(rows=tuple(map(tuple, ramp.tolist())))
+    action = msgspec.structs.replace(spec.action, cycle=cycle)
+    passport = msgspec.structs.replace(done.bundle.passport, policy=msgspec.structs.replace(spec, action=action))
+    cfg = EnvCfg(nenv=8, threads=1, randomize=False, pushes=False, training=True)
+    env = TaskEnv(bundle_task(passport), cfg)
+    plain = TaskEnv(bundle_task(bundle.passport), cfg)
+    rows = env.goal.at - 1  # type: ignore[attr-defined]
+    assert len(set(rows.tolist())) > 3
+    still = np.zeros((8, env.naction), np.float32)
+    for _ in range(3):
+        rows = env.goal.at - 1  # type: ignore[attr-defined]
+        goes_on = np.setdiff1d(np.arange(8), env.step(still).ended)
+        plain.step(still)
+        assert len(goes_on) > 4
+        np.testing.assert_allclose((env._target - plain._target)[goes_on, 0], ramp[rows[goes_on], 0], atol=1e-6)

@@ -200,13 +200,18 @@ class ObservationBuilder:
         return out
 
     def restart(
-        self, reading: Reading, command: Float32, action: Float32, ids: NDArray[np.intp] | None = None
+        self,
+        reading: Reading,
+        command: Float32,
+        action: Float32,
+        ids: NDArray[np.intp] | None = None,
+        phase: float | FloatArray = 0.0,
     ) -> Float32:
-        """Begin an episode of rows `ids` (None: all): the past is filled with the present."""
+        """Begin an episode of rows `ids` (None: all): the past is filled with the present; `phase` of the clock."""
         rows = slice(None) if ids is None else ids
         self.command[rows] = 0.0 if self.spec.command_step else command
-        self.phase[rows] = 0.0
-        return self._shown(self.history.fill(self.frame(reading, self.command[rows], action), ids))
+        self.phase[rows] = phase
+        return self._shown(self.history.fill(self.frame(reading, self.command[rows], action, self.phase[rows]), ids))
 
     def step(self, reading: Reading, command: Float32, action: Float32) -> Float32:
         """Return the observations (nrow, nactor) of all rows after one control step."""

@@ -93,7 +93,8 @@ class TaskEnv:
         if self.cfg.stagger:
             self._steps[:] = self._limit * self._starts.random.uniform(1)[:, 0]
         self._sense.read(self.goal.values)
-        actor = self._builder.restart(self._reading(), self.goal.values, self._sense.frame.action)
+        phase = self.goal.elapsed(np.arange(self.nenv))
+        actor = self._builder.restart(self._reading(), self.goal.values, self._sense.frame.action, phase=phase)
         self._sense.frame.command = self._builder.command
         self.obs = Obs(actor, self._critic(actor, None), self.variation.factors.copy())
         return self.obs
@@ -214,7 +215,8 @@ class TaskEnv:
         if self.climb is not None:
             self.climb.ended(ids, self._place())
         self._begin(ids)
-        actor = self._builder.restart(self._reading(ids), self.goal.values[ids], self._sense.frame.action[ids], ids)
+        reading, last, phase = self._reading(ids), self._sense.frame.action[ids], self.goal.elapsed(ids)
+        actor = self._builder.restart(reading, self.goal.values[ids], last, ids, phase)
         obs.actor[ids] = actor
         obs.critic[ids] = self._critic(actor, ids)
         obs.privileged[ids] = self.variation.factors[ids]

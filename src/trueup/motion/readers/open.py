@@ -61,7 +61,8 @@ def read_file(path: Path, robot: Robot, cfg: ReadCfg) -> Motion:
         made = did_you_mean(str(path), MADE)
         raise TrueupError(f"no motion {str(path)!r}{made}: a file ({', '.join(SUFFIXES)}) or one of {', '.join(MADE)}")
     if not path.is_file():
-        raise TrueupError("no such motion", file=path)
+        made = "`trueup motion list` names those of trueup's own making"
+        raise TrueupError(f"no such motion: name a file that exists ({made})", file=path)
     with _about(path):
         if suffix == ".csv":
             return read_csv(path, robot.spec, cfg.rate_hz, cfg.quat)

@@ -109,6 +109,10 @@ class Goal:
         """Ask the same of every row until its episode ends."""
         self.values[:] = values
 
+    def elapsed(self, ids: Ids) -> float | FloatArray:
+        """Share of the policy's clock that has passed where the episodes of rows `ids` begin."""
+        return 0.0
+
     def adjust_start(self, ids: Ids, qpos: FloatArray, qvel: FloatArray) -> None:
         """Change the start states of rows `ids` in place; called after `reset`."""
 

@@ -119,6 +119,12 @@ class Tracking(Goal):
         high, low = self.cfg.limit_m
         self.limit[:] = np.clip(self.limit * scale, low, high)
 
+    def elapsed(self, ids: Ids) -> float | FloatArray:
+        ref, rows = self.reference, self.at[ids] - 1
+        which = ref.motion[rows]
+        share: FloatArray = (rows - ref.first[which]) / (ref.last - ref.first)[which]
+        return share
+
     def hold(self, values: NDArray[np.floating]) -> None:
         raise TrueupError("a motion goes on by itself: it cannot be held")
 

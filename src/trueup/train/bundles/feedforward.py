@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.signal import butter, sosfiltfilt
+from scipy.signal import butter, sosfiltfilt  # type: ignore[attr-defined]
 
 from trueup.core.arrays import FloatArray
 from trueup.core.errors import TrueupError
@@ -95,9 +95,11 @@ def learn_feedforward(
     task = bundle_task(bundle.passport, task=verb.task)
     _check(verb, bundle, task)
     extra = RowOffsets()
-    bare = {"rewards": {task.score: task.rewards[task.score]}, "metrics": {}}  # nothing else is read
+    rewards = {task.score: task.rewards[task.score]}  # nothing else is read
     env = TaskEnv(
-        replace(task, terminations={}, **bare, target_stages=(extra, *task.target_stages, *stages)),
+        replace(
+            task, terminations={}, rewards=rewards, metrics={}, target_stages=(extra, *task.target_stages, *stages)
+        ),
         EnvCfg(
             nenv=verb.nenv,
             threads=verb.threads,
@@ -240,5 +242,5 @@ def _note(verb: FeedforwardVerb, rounds: list[Round], kept: int) -> str:
     )
 
 
-def _world(verb: FeedforwardVerb) -> tuple[tuple[str, object], ...]:
+def _world(verb: FeedforwardVerb) -> tuple[tuple[str, str | Path | None], ...]:
     return (("delta action", verb.delta), ("calibration", verb.params), ("actuator", verb.actuator))
