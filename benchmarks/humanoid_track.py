@@ -60,6 +60,7 @@ _NEAR_M = 0.25  # mean distance from a reference that stands where the robot doe
 _LOOKS = 8
 TARGETS = {"walk": (0.90, 45.0, 45.0), "trot": (0.95, 30.0, 10.0)}  # success, mm, minutes; the others:
 TARGET = (0.95, 30.0, 10.0)
+AS_FAR_AS_THEY_GO = ("kick", "jump")
 _DANCE = "G1_Take_102.bvh_60hz.csv"
 
 
@@ -120,6 +121,8 @@ def tracking(cfg: BenchCfg) -> tuple[Numbers, str]:
         numbers |= {f"success_{motion}": median(spread["success"]), f"mm_{motion}": median(spread["mm"])}
         numbers |= {f"minutes_{motion}": None if worst is None else median(reached)}
         asked = f"{100 * success:.0f} %, {most_mm:.0f} mm, {minutes:.0f} min"
+        if motion in AS_FAR_AS_THEY_GO:
+            asked = f"as far as it goes; reached: {100 * success:.0f} %, {most_mm:.0f} mm"
         rows.append((
             motion.replace("_", " ").replace("+", ", "), runs[0]["task"], len(runs), f"{runs[0]['steps'] / 1e6:.2f} M",
             _median_worst(spread["minutes"], 1.0, ".1f", max), asked,

@@ -27,6 +27,7 @@ from trueup.tasks.load import load_task
 from trueup.train.bundles.feedforward import carrying, learn_feedforward
 from trueup.train.bundles.measure import goal_facts, make_passport, measure_ranges
 from trueup.train.bundles.verbs import FeedforwardVerb
+from trueup.train.bundles.warm import warm_layout
 from trueup.world.actuators.target_stages import ConstantDelta
 
 ROUNDS, OFFSET = 6, 0.06  # rad that the wrong robot adds to every target
@@ -118,6 +119,9 @@ def test_what_repeats_no_motion_is_refused(bundle: PolicyBundle, tmp_path: Path)
     done = tu.feedforward(bundle.path, out=tmp_path / "fed.bundle", rounds=1, nenv=1, threads=1)
     with pytest.raises(TrueupError, match="by a clock already"):
         tu.feedforward(done.bundle.path, out=tmp_path / "twice.bundle")
+    with pytest.raises(TrueupError, match="begin from the policy that it was learned for"):
+        warm_layout(done.bundle.path)
+    assert warm_layout(bundle.path) is None
     two = f"go2-track:{bundle.passport.policy.task.partition(':')[2]},trot"
     with pytest.raises(TrueupError, match="follows 2 motions"):
         tu.feedforward(bundle.path, out=tmp_path / "out.bundle", task=two)

@@ -32,7 +32,13 @@ _CERTAIN = 1e12  # assumed count of observations behind the statistics: they sta
 def warm_layout(path: str | Path) -> Layout | None:
     """The layout that a training must have to begin from this bundle; None: that of its task."""
     passport = load_bundle(path).passport
-    return layout_of(passport) if is_foreign(passport) else None
+    if is_foreign(passport):
+        return layout_of(passport)
+    spec = passport.policy
+    if spec.action.cycle is not None and not any(term.signal == "clock" for term in spec.observation.terms):
+        reason = "has a feedforward, which its task does not have: begin from the policy that it was learned for"
+        raise TrueupError(reason, file=Path(path))
+    return None
 
 
 def warm_settings(cfg: LearnerCfg, path: str | Path, *, chosen: bool = False) -> LearnerCfg:
