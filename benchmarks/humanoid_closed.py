@@ -1,11 +1,12 @@
 """Closed loop: a policy learns a little more in different worlds, then acts on the target without them.
 
     python benchmarks/humanoid_closed.py --runs F [--targets NAME ...] [--arms ARM ...] [--seeds K ...]
+    python benchmarks/humanoid_closed.py --runs F --by feedforward+ppo [--targets NAME ...] [--arms ARM ...] [--steps N]
     python benchmarks/humanoid_closed.py --runs F --by ppo [--targets NAME ...] [--arms ARM ...] [--steps N]
     python benchmarks/humanoid_closed.py --runs F --by ppo --home [--targets NAME ...] [--steps N]
 
-It learns a feedforward (`trueup policy feedforward`) or by PPO (`trueup train --from`). `--home`: how far a policy is
-from its motion in the simulator that it was trained in, before and after.
+It learns a feedforward (`trueup policy feedforward`), by PPO (`trueup train --from`), or the one after the other.
+`--home`: how far a policy is from its motion in the simulator that it was trained in, before and after.
 
 Stands on what `humanoid_delta.py` recorded and learned in F. Every arm has the same learner, its defaults and the same
 start; `vanilla` is the policy as it came. Arms that know nothing of the target (`nominal`, `noise`, `ranges`) learn
@@ -23,8 +24,8 @@ from typing import Literal
 
 import numpy as np
 import tyro
+from humanoid_closed_page import sections
 from humanoid_delta import TARGETS, BenchCfg, identified_of, policy_of
-from humanoid_delta_page import sections
 from humanoid_targets import Act, roll
 from parts import HUMANOID, Numbers
 
@@ -59,7 +60,7 @@ class ClosedCfg:
     runs: Path
     targets: tuple[str, ...] = tuple(name for name in TARGETS if not name.startswith("ideal"))
     arms: tuple[Arm, ...] = ("vanilla", "nominal", "noise", "ranges", "identified", "delta")
-    by: Literal["feedforward", "ppo"] = "feedforward"
+    by: Literal["feedforward", "ppo", "feedforward+ppo"] = "feedforward"
     seeds: tuple[int, ...] = (0,)
     steps: int = 600_000  # of PPO
     nenv: int = 256
@@ -75,14 +76,16 @@ def measure(cfg: ClosedCfg, target: str, arm: Arm, seed: int = 0) -> Numbers:
     act: Act = opened.runner(1).act
     spec, trained = opened.passport.policy, {"steps": 0, "seconds": 0.0}
     episodes = _EPISODES
-    if cfg.by == "feedforward":
+    if cfg.by != "ppo":
         episodes = _FEEDFORWARD_EPISODES
-        if arm != "vanilla":
-            bundle, trained = _fed(cfg, task, target, arm, seed)
-            act, spec = bundle.runner(1).act, bundle.passport.policy
-    elif arm != "vanilla":
-        run, trained = _trained(cfg, task.name, target, arm)
+    if arm != "vanilla" and cfg.by != "ppo":
+        bundle, trained = _fed(cfg, task, target, arm, seed)
+        act, spec = bundle.runner(1).act, bundle.passport.policy
+    if arm != "vanilla" and cfg.by != "feedforward":
+        run, more = _trained(cfg, task.name, target, arm)
         act = load_policy(RunFolder(run).policy).act
+        both = ("steps", "seconds") if cfg.by == "feedforward+ppo" else ()
+        trained = {**more, **{name: more[name] + trained[name] for name in both}}
     rolls = [roll(TARGETS[target], act, spec, task, k) for k in range(episodes)]
     lasted = [one.seconds if one.fell_s is not None else task.rates.episode_s for one in rolls]
     return {
@@ -136,7 +139,8 @@ def _world(cfg: ClosedCfg, target: str, arm: Arm) -> tuple[Path | None, tuple[Ta
 def _trained(cfg: ClosedCfg, name: str, target: str, arm: Arm) -> tuple[Path, Numbers]:
     """The run of an arm, and what it took."""
     whose = target if arm in _OF_TARGET else "all"
-    run = cfg.runs / "closed" / f"{whose}-{arm}-{cfg.steps}-{cfg.seed}"
+    group = "closed" if cfg.by == "ppo" else "tuned"
+    run = cfg.runs / group / f"{whose}-{arm}-{cfg.steps}-{cfg.seed}"
     took = run / "took.json"
     if not took.exists() or cfg.fresh:
         began = time.process_time()
@@ -148,10 +152,13 @@ def _trained(cfg: ClosedCfg, name: str, target: str, arm: Arm) -> tuple[Path, Nu
 def _train(cfg: ClosedCfg, name: str, target: str, arm: Arm, run: Path) -> None:
     task = load_task(name)
     delta, stages = _world(cfg, target, arm)
+    start = cfg.runs / "dance.bundle"
+    if cfg.by == "feedforward+ppo":
+        start = _fed(cfg, task, target, arm, cfg.seed)[0].path
     tu.train(
         replace(task, target_stages=stages),
         out=run,
-        start=cfg.runs / "dance.bundle",
+        start=start,
         steps=cfg.steps,
         nenv=cfg.nenv,
         threads=1,
@@ -214,9 +221,9 @@ def main(cfg: ClosedCfg) -> None:
         _homes(cfg)
     for target in () if cfg.home else cfg.targets:
         for arm in cfg.arms:
-            if cfg.by == "ppo":
-                key = f"{target}/{arm}/{cfg.steps}"
-                HUMANOID.each("closed", [key], lambda _, t=target, a=arm: measure(cfg, t, a), fresh=cfg.fresh)
+            if cfg.by != "feedforward":
+                part, key = "closed" if cfg.by == "ppo" else "tuned", f"{target}/{arm}/{cfg.steps}"
+                HUMANOID.each(part, [key], lambda _, t=target, a=arm: measure(cfg, t, a), fresh=cfg.fresh)
                 continue
             for seed in cfg.seeds if arm != "vanilla" else (0,):
                 key = f"{cfg.label}{': ' if cfg.label else ''}{target}/{arm}/{seed}"
@@ -224,7 +231,7 @@ def main(cfg: ClosedCfg) -> None:
                     "feedforward", [key], lambda _, t=target, a=arm, s=seed: measure(cfg, t, a, s), fresh=cfg.fresh
                 )
     made = sections(HUMANOID.load()["runs"])
-    for part, by in (("feedforward", ""), ("closed", f" --by ppo --steps {cfg.steps}")):
+    for part, by in (("feedforward", ""), ("tuned", " --by feedforward+ppo"), ("closed", " --by ppo")):
         if part in made:
             HUMANOID.merge(part, *made[part], f"python benchmarks/humanoid_closed.py --runs F{by}")
 

@@ -264,8 +264,7 @@ def main(cfg: BenchCfg) -> None:
         work[cfg.part](cfg)
     for part, (numbers, text) in sections(HUMANOID.load()["runs"]).items():
         word = "methods" if part == "delta" else part
-        if part not in ("closed", "feedforward"):  # of humanoid_closed.py
-            HUMANOID.merge(part, numbers, text, f"python benchmarks/humanoid_delta.py {word} --runs F")
+        HUMANOID.merge(part, numbers, text, f"python benchmarks/humanoid_delta.py {word} --runs F")
 
 
 if __name__ == "__main__":

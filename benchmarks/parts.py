@@ -139,7 +139,7 @@ HUMANOID = Parts(
     title="Humanoid: results",
     order=(
         *("tracking", "walking", "witnesses", "retarget", "checked"),
-        *("headroom", "delta", "analytic", "data", "forms", "feedforward", "closed"),
+        *("headroom", "delta", "analytic", "data", "forms", "feedforward", "tuned", "closed"),
     ),
     packages=("mujoco", "torch", "mink"),
 )
