@@ -109,6 +109,10 @@ def test_no_offsets_are_kept_where_none_help(bundle: PolicyBundle, tmp_path: Pat
     """One round of one copy at a time: the bundle is written, and is as good as the one before, or better."""
     done = tu.feedforward(bundle.path, out=tmp_path / "fed.bundle", rounds=1, nenv=1, threads=1)
     assert done.rounds[done.kept].near_m <= done.rounds[0].near_m
+    assert done.bundle.passport.policy.task == bundle.passport.policy.task
+    other = tu.feedforward(bundle.path, out=tmp_path / "o.bundle", task="go2-track:trot", rounds=1, nenv=1, threads=1)
+    assert other.bundle.passport.policy.task == "go2-track:trot"
+    assert len(other.bundle.passport.policy.action.cycle.rows) != 100  # type: ignore[union-attr]
 
 
 def test_what_repeats_no_motion_is_refused(bundle: PolicyBundle, tmp_path: Path) -> None:

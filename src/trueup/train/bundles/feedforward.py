@@ -131,6 +131,8 @@ def learn_feedforward(
         if not rounds:
             raise
     passport = _with_offsets(bundle.passport, best, env, _note(verb, rounds, kept))
+    if verb.task is not None:  # the offsets are of this motion
+        passport = msgspec.structs.replace(passport, policy=msgspec.structs.replace(passport.policy, task=verb.task))
     written = write_bundle(verb.out, passport, bundle.onnx)
     return Feedforward(bundle=written, rounds=tuple(rounds), kept=kept, steps=len(rounds) * last * verb.nenv)
 
